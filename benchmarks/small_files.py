@@ -1,10 +1,10 @@
-"""Thousands of small Parquet files beside pyarrow: finding them, reading them.
+"""Thousands of small Parquet files, and of small row groups, beside pyarrow: finding them, reading them.
 
     python benchmarks/small_files.py [NAME …] [--rounds 3]
 
 Files of ten rows lie flat in one folder, and in folders `lang=…/day=…`. CPU time, one thread of pyarrow. Opening and
 listing the blocks is compared with a `pyarrow.dataset` that counts its rows, which reads all footers; reading with
-`ParquetFile(path).read_row_group(0)` of each file.
+`ParquetFile(path).read_row_group(0)` of each file. One file has as many row groups, which an epoch reads together.
 """
 
 import tempfile
@@ -86,11 +86,41 @@ def small_files() -> Iterator[Row]:
             )
 
 
+def row_groups() -> Iterator[Row]:
+    """One file of as many row groups: read one by one, and by an epoch of a loader."""
+    pa.set_cpu_count(1)
+    with tempfile.TemporaryDirectory() as name:
+        path, rows = f"{name}/groups.parquet", FILES * ROWS
+        lists = pa.array([list(range(row % 10)) for row in range(rows)])
+        texts = [str(row) for row in range(rows)]
+        columns = {"id": np.arange(rows), "ids": lists, "name": texts}
+        pq.write_table(pa.table(columns), path, row_group_size=ROWS)
+        provider, file = sf.open(path), pq.ParquetFile(path)
+
+        def theirs() -> int:
+            groups = range(file.num_row_groups)
+            return sum(file.read_row_group(group, use_threads=False).num_rows for group in groups)
+
+        def epoch(**order: Any) -> int:
+            return sum(batch.num_rows for batch in sf.Loader(provider, batch=256, threads=0, **order))
+
+        calls = {
+            "each row group": lambda: sum(provider.read(block).num_rows for block in provider.blocks()),
+            "an epoch of row groups": epoch,
+            "a shuffled epoch of row groups": lambda: epoch(shuffle=True),
+        }
+        for work, ours in calls.items():
+            yield Row(
+                work, ours, {"pyarrow: each row group": theirs}, clock=time.process_time, unit="CPU ms", rounds=3,
+                agree=same_rows, why="the same reader reads; an epoch also makes batches",
+            )  # fmt: skip
+
+
 def same_rows(ours: int, theirs: int) -> None:
     assert ours == theirs
 
 
-FAMILIES = [small_files]
+FAMILIES = [small_files, row_groups]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -132,14 +132,15 @@ def _described(definition: OpDef) -> OpDef:
 def _checked(row: Function) -> Call:
     def call(*operands: Any, out: Array | None = None, **named: Any) -> Array:
         alpha = named.pop("alpha", 1) if row.alpha is not None else 1
-        values = _in_order(row, operands, named) if named or len(operands) != row.arity else list(operands)
+        values = row.in_order(operands, named) if named or len(operands) != row.arity else list(operands)
         try:
             # 1.0 is not skipped: a float factor makes integers float64
             if row.alpha is not None and not (type(alpha) is int and alpha == 1):
                 values[row.alpha] = _scaled(row.name, values[row.alpha], alpha)
             return row(*values, out=out)
         except ExpressionError as error:
-            raise OpError(f"{error} ({row})") from None
+            advice, error.advice = error.advice, ""
+            raise OpError(f"{error} ({row})", advice=advice) from None
         except SeqflowError:
             raise
         except MemoryError as error:
@@ -158,20 +159,6 @@ def _scaled(name: str, value: Any, alpha: Any) -> Array:
         raise
     except ExpressionError as error:
         raise OpError(f"alpha is {alpha!r}: {error.args[0]}").in_op(name) from None
-
-
-def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-    """Return the operands in order, whether they were given by position or by name."""
-    values = dict(zip(row.parameters, operands, strict=False))
-    wrong = next((name for name in named if name not in row.parameters or name in values), None)
-    if wrong is not None:
-        found = f"{wrong} is given twice" if wrong in values else f"there is no operand {wrong!r}"
-        raise OpTypeError(f"{row.name}: {found}, expected {row}")
-    values |= named
-    if len(operands) > row.arity or len(values) < row.arity:
-        count = max(len(values), len(operands))
-        raise OpTypeError(f"{row.name}: found {count} operands, expected {row.arity}: {row}")
-    return [values[name] for name in row.parameters]
 
 
 def _docs(row: Function) -> str:

@@ -25,6 +25,13 @@ class SharedDictionaries:
     merged: dict[Path, pa.Array] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     lock: ForkLock = field(default_factory=ForkLock, compare=False, repr=False)
+    _latest: tuple[pa.Schema | None, list[str]] = field(default=(None, []), compare=False, repr=False)
+
+    def columns_in(self, schema: pa.Schema) -> list[str]:
+        """Return the dictionary columns of a schema; looking at all types takes as long as reading a small block."""
+        if self._latest[0] is not schema:
+            self._latest = schema, [column.name for column in schema if has_dictionaries(column.type)]
+        return self._latest[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self.lock:

@@ -53,7 +53,7 @@ class FileSet:
             first = self.damaged[self.paths[0]]
             raise DamagedFileError(
                 f"all files are damaged ({len(self.paths):,}), the first: {first}",
-                advice="kind= reads files whose suffix is that of another format",
+                advice="%(kind)s reads files whose suffix is that of another format",
             )
         return found
 

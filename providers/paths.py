@@ -352,17 +352,31 @@ def _folders(top: str, entered: _Entered) -> Iterator[str]:
 
 
 def _walk(folder: str, entered: _Entered) -> Iterator[str]:
-    for parent, folders, files in os.walk(folder, onerror=_refuse):
-        shown = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
-        folders[:] = entered.of(parent, shown)
-        for name in files:
-            path = os.path.join(parent, name)
-            if not name.startswith(".") and name not in _SIDE_FILES and not _is_special(path):
-                yield os.path.normpath(path)
+    folders = [folder]
+    while folders:
+        parent, inner = folders.pop(), []
+        start = os.path.join(os.path.normpath(parent), "").removeprefix("./")
+        try:
+            with os.scandir(parent) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        inner.append(name)
+                    # the folder tells what is a file: `stat` is for links
+                    elif name not in _SIDE_FILES and (
+                        entry.is_file(follow_symlinks=False) or not _is_special(entry.path)
+                    ):
+                        yield start + name
+        except OSError as error:
+            _refuse(error)
+        shown = entered.of(parent, [name for name in inner if name != "__pycache__"])
+        folders += [os.path.join(parent, name) for name in shown]
 
 
 def _is_special(path: str) -> bool:
-    """Return whether this is a pipe, socket or device. A broken link is not one: reading it is an error."""
+    """Return whether this is a folder, pipe, socket or device. A broken link is not: reading it is an error."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

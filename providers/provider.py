@@ -14,7 +14,7 @@ from seqflow.files.place import Files, Range
 from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
-from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.dictionaries import SharedDictionaries
 from seqflow.providers.fetching import FetchAhead
 from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
@@ -24,6 +24,7 @@ from seqflow.providers.source import (
     Block,
     CountedSource,
     FetchedSource,
+    JoinedSource,
     SlicedSource,
     Source,
     VersionedSource,
@@ -254,6 +255,23 @@ class Provider:
         """
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
+    def read_joined(
+        self, blocks: abc.Sequence[Block], columns: abc.Sequence[str] | None, max_bytes: int
+    ) -> tuple[Table, list[int]] | None:
+        """Return the rows of several small blocks of one file, and how many each has; None if `read` must read them.
+
+        Raise ProviderError or ArrowException if they cannot be read together: `read` tells which is the cause.
+        """
+        if self.where is not None or not isinstance(self.source, JoinedSource):
+            return None
+        schema = self._chosen(columns)
+        table = self.source.read_joined(blocks, schema, max_bytes)
+        if table is None:
+            return None
+        return self._with_shared_dictionaries(table, schema), [
+            self.source.rows_of(one) or 0 for one in blocks
+        ]
+
     def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> abc.Collection[Range]:
         """Return what reading a block of a store will fetch, as far as that is known before."""
         if not isinstance(self.source, FetchedSource):
@@ -276,7 +294,7 @@ class Provider:
 
         Raise ProviderError if they cannot be known before reading.
         """
-        coded = [column.name for column in self._chosen(columns) if has_dictionaries(column.type)]
+        coded = self.dictionaries.columns_in(self._chosen(columns))
         if coded and self.source.num_rows is None:
             raise ProviderError(
                 f"column {coded[0]!r} of {self.origin} is a dictionary that grows as the source is read: several "
@@ -327,7 +345,8 @@ class Provider:
                 found = self._filtered().read(block, schema, bad_rows, max_bytes)
             else:
                 found = self._filtered().read_rows(block, schema, rows, max_bytes, bad_rows)
-            return found._replace(table=self._with_shared_dictionaries(found.table, schema))
+            table = self._with_shared_dictionaries(found.table, schema)
+            return found if table is found.table else found._replace(table=table)
         except DamagedFileError as error:
             if not self.bad_files.leaves_out:
                 raise
@@ -354,7 +373,7 @@ class Provider:
         return KeptRows(table, range(start, start + table.num_rows), 0)
 
     def _with_shared_dictionaries(self, table: Table, schema: pa.Schema) -> Table:
-        coded = [column.name for column in schema if has_dictionaries(column.type)]
+        coded = self.dictionaries.columns_in(schema)
         if not coded:
             return table
         # a source whose rows are not known is read forwards only, so its dictionary grows with what is read

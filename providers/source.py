@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -97,6 +97,18 @@ class CountedSource(Protocol):
 
     def rows_of(self, block: Block) -> int | None:
         """Return the number of rows of a block; None if it is not known before reading."""
+        ...
+
+
+@runtime_checkable
+class JoinedSource(CountedSource, Protocol):
+    """A source that can read several small blocks of a file faster together than one by one."""
+
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
+        """Return the rows of these blocks of one file, in order; None if they must be read one by one.
+
+        Raise ProviderError if one of them is damaged, or has a row that can't be read.
+        """
         ...
 
 

@@ -173,8 +173,8 @@ def _declared(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[
 
 def shown(value: Any) -> str:
     """Return the value in a short line; an array as its dtype and shape."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape}"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):  # also a tensor of torch
+        return f"{value.dtype} {tuple(value.shape)}"
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write integers of more than 4,300 digits

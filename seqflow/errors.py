@@ -4,10 +4,34 @@ The first line of a message names the op or place, the argument, the value found
 second line may give advice. Control characters in names are escaped.
 """
 
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Literal, Self
 
 from seqflow.printable import printable
+
+Asker = Literal["python", "job", "command"]
+"""Reader of advice: the caller of a function, the author of a job, or the user of a command for files."""
+_ASKERS: tuple[Asker, ...] = ("python", "job", "command")
+_SPELLED = {
+    "bad_files": ("bad_files='skip'", '[bad_files] policy = "skip"', "--bad-files skip"),
+    "bad_rows": ("bad_rows='skip'", '[bad_rows] policy = "skip"', "--bad-rows skip"),
+    "bad_rows.path": ("bad_rows=BadRows('quarantine', path)", "[bad_rows] path"),
+    "max": ("BadRows(…, max=…)", "--set bad_rows.max=…"),
+    "max_share": ("BadRows(…, max_share=…)", "--set bad_rows.max_share=…"),
+    "schema": ("schema={…}", "[source] schema = {…}", "--schema NAME=TYPE"),
+    "columns": ("columns=", "[source] columns"),
+    "kind": ("kind=", "[source] kind", "--kind"),
+    "exclude": ("exclude=", "[source] exclude"),
+    "fill": ("fill=", "[source] fill"),
+    "valid": ("valid=", "[source] valid"),
+    "header": ("format=sf.Csv(header=False)", "[source.csv] header = false"),
+}
+"""Options that advice names, as %(name)s, spelled for each who may ask; a command without one is told the first."""
+_SPELLINGS = {
+    asker: {name: (*spelled, spelled[0])[at] for name, spelled in _SPELLED.items()}
+    for at, asker in enumerate(_ASKERS)
+}
 
 
 class SeqflowError(Exception):
@@ -23,6 +47,8 @@ class SeqflowError(Exception):
     """Whether an argument did not have its annotated type: the outermost function that received it names it."""
     statement: str = ""
     """Statement of a net that failed."""
+    asker: Asker | None = None
+    """Reader of its advice; None is the caller of a function."""
     fault: tuple[int, str, str] | None = None
     """Fault in a malformed text: its position, a description, and advice, which may be empty."""
 
@@ -45,7 +71,8 @@ class SeqflowError(Exception):
     @property
     def text(self) -> str:
         """Description and advice, without the names of ops."""
-        return f"{self.message}\n  {self.advice}" if self.advice else self.message
+        advice = self.advice % _SPELLINGS[self.asker or "python"] if "%(" in self.advice else self.advice
+        return f"{self.message}\n  {advice}" if advice else self.message
 
     def in_op(self, name: str, inputs: str = "") -> Self:
         """Add the op in which the error was raised, and its inputs, to the message."""
@@ -58,6 +85,16 @@ class SeqflowError(Exception):
         first, newline, rest = self.text.partition("\n")
         inputs = f" ({self.inputs})" if self.inputs else ""
         return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
+
+
+@contextmanager
+def asked_by(asker: Asker) -> Iterator[None]:
+    """Spell the options in advice for this asker, also as a decorator."""
+    try:
+        yield
+    except SeqflowError as error:
+        error.asker = error.asker or asker
+        raise
 
 
 class ShapeError(SeqflowError, ValueError):
@@ -108,9 +145,7 @@ class ProviderError(SeqflowError, ValueError):
     """A source of records that is missing, damaged, or has unexpected content."""
 
 
-_LEAVE_OUT = (
-    """bad_files='skip', in a job [bad_files] policy = "skip", leaves out damaged files and counts them"""
-)
+LEAVE_OUT = "%(bad_files)s leaves out damaged files and counts them"
 
 
 class DamagedFileError(ProviderError):
@@ -118,7 +153,7 @@ class DamagedFileError(ProviderError):
 
     def __init__(self, *args: object, advice: str = "") -> None:
         has_own = advice or any("\n" in str(one).strip() for one in args)
-        super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else _LEAVE_OUT)
+        super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else LEAVE_OUT)
 
 
 class StoreError(ProviderError):

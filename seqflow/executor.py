@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 RowPath = Sequence[tuple[str, str]]
 """Steps that make rows from those of the record: "described" or "select", and the tensor that does it."""
-_UNKNOWN = object()
-"""Marks a tensor with unknown row provenance."""
+UNKNOWN = object()
+"""Marks a tensor with unknown row provenance, in place of its parent."""
+PLAIN = object()
+"""Marks a tensor whose axes are plain sizes, such as a weight, in place of its parent."""
 
 
 @overload
@@ -62,10 +64,10 @@ def run(
 ) -> Record | dict[str, Array]:
     """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
-    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists, a text or a list of
-    texts may be given as `x`, at any depth (int64 if there are no values). In the resulting record, the
-    parent of an output is the returned lengths tensor that describes it; the rows of all other outputs are
-    rows of the record.
+    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists or of texts may be given
+    as `x`, at any depth (int64 if there are no values). One text is one row, as a list of this text. In the
+    resulting record, the parent of an output is the returned lengths tensor that describes it; the rows of
+    all other outputs are rows of the record.
 
     The steps run in topological order, and tensors are dropped after their last use. Equalities that
     inference assumed without proof are checked before the step that relies on them. An exception keeps its
@@ -93,7 +95,7 @@ def run(
             arrays |= flattened(name, [value] if isinstance(value, str) else value, parts)
         else:
             arrays[name] = as_array(name, value)
-    parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
+    parents = {name: UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
     return _execute(net, arrays, parents, profile, reseed)[1]
 
 
@@ -137,7 +139,7 @@ def _execute(
     plan = _plan_for(net, given, parents)
     for number, (step, guards, dead) in enumerate(zip(net.steps, plan.guards, plan.dead, strict=True)):
         for guard in guards.before:
-            _check(guard, step, tensors)
+            check_guard(guard, step, tensors)
         start = perf_counter()
         values = _computed(step, tensors, reseed, plan.traced.get(number))
         if profile is not None:
@@ -146,7 +148,7 @@ def _execute(
         if kept:  # `dead` also has discarded results, which are all called "_"
             tensors.update(zip(step.names_at(number), values, strict=True))
         for guard in guards.after:
-            _check(guard, step, tensors)
+            check_guard(guard, step, tensors)
         for name in dead:
             if name not in kept:
                 tensors.pop(name, None)
@@ -292,6 +294,15 @@ def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
         return None
 
 
+def step_guards(net: Net, structure: Structure) -> list[StepGuards]:
+    """Return the guards of each step for tensors of this structure; raise the error of an op that cannot take them.
+
+    A size of None is any size, and for tensors of UNKNOWN rows 2 or more.
+    """
+    inferred = _inferred(net, structure)[1]
+    return [_to_check(step, found) for step, found in zip(net.steps, inferred.by_step, strict=True)]
+
+
 def _structure(
     tensors: Mapping[str, Array], parents: Mapping[str, Any], with_sizes: bool = False
 ) -> Structure:
@@ -301,7 +312,7 @@ def _structure(
     return tuple([
         (name, array.dtype, array.ndim, parents[name],
          tuple([size if size < 2 or (i and with_sizes) else None for i, size in enumerate(array.shape)])
-         if parents[name] is _UNKNOWN else (None, *array.shape[1:])[:array.ndim])
+         if parents[name] is UNKNOWN else (None, *array.shape[1:])[:array.ndim])
         for name, array in tensors.items()
     ])  # fmt: skip
 
@@ -312,11 +323,13 @@ def _inferred(net: Net, structure: Structure) -> tuple[OwnRows, NetInference]:
     specs = {}
     for name, dtype, rank, parent, known in structure:
         least = (
-            2 if parent is _UNKNOWN else 0
+            2 if parent is UNKNOWN else 0
         )  # a size of 1 may be repeated to match others, so it is a case of its own
         sizes = [Dimension(least, None) if size is None else Dimension(size) for size in known]
         shape = PartialShape(sizes).named(name)
-        if parent is None or parent is _UNKNOWN:
+        if parent is PLAIN:
+            specs[name] = TensorSpec(dtype, shape, axes=(None,))
+        elif parent is None or parent is UNKNOWN:
             specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)
         else:
             shape = PartialShape([Dimension.sum_of(parent), *shape.dimensions[1:]])  # type: ignore[index]
@@ -404,7 +417,7 @@ class ProfileRow(NamedTuple):
     bytes: int
 
 
-def _check(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:
+def check_guard(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:
     """Raise ShapeError when two known sizes differ, LodError when lengths do."""
     if isinstance(guard, SameLengths):
         _check_lengths(guard, step, tensors)

@@ -1,6 +1,8 @@
 """Each block of code in README.md and in docs/ is run by a test, or shows what something prints."""
 
 import ast
+import builtins
+import doctest
 import re
 import shlex
 import tomllib
@@ -61,6 +63,39 @@ def is_run(block):
 
 def test_each_block_is_run_or_shows_what_is_printed():
     assert [f"{block.page}:{block.line}" for block in BLOCKS if not is_run(block)] == []
+
+
+def names_of(block):
+    """The names that a block of Python binds anywhere, and those that it reads."""
+    code = doctest.script_from_examples(block.text) if ">>> " in block.text else block.text
+    bound, read = set(), set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name():
+                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+            case ast.alias():
+                bound.add((node.asname or node.name).partition(".")[0])
+            case ast.FunctionDef() | ast.ClassDef():
+                bound.add(node.name)
+            case ast.arg():
+                bound.add(node.arg)
+    return bound, read
+
+
+def unknown_names(page):
+    """The names that blocks of Python on a page read before the page has bound them."""
+    known = {*dir(builtins), "__file__"}
+    for block in blocks_of(page):
+        if block.language == "python":
+            bound, read = names_of(block)
+            known |= bound
+            if ">>> " not in block.text:  # a doctest is run as it stands
+                yield from (f"{page}:{block.line}: {name}" for name in sorted(read - known))
+
+
+def test_each_name_of_a_block_is_defined_on_its_page():
+    """A test that runs a block may give it names; a reader has the page only."""
+    assert [name for page in PAGES for name in unknown_names(page)] == []
 
 
 def test_no_block_without_a_language_is_code():

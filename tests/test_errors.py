@@ -6,7 +6,10 @@ import pytest
 from error_kinds import KINDS, PAGE, classes, page, write_files
 
 import seqflow as sf
-from seqflow.errors import MissingSourceError, OpError
+from seqflow.errors import DamagedFileError, MissingSourceError, OpError
+from seqflow.job import Job, run
+from seqflow.job.checking import check
+from seqflow.job.planning import plan
 
 CASES = [(error, kind) for error, kinds in KINDS.items() for kind in kinds]
 
@@ -37,6 +40,18 @@ def test_an_error_carries_what_its_text_is_made_of():
     assert (error.ops, error.argument) == (("Packed",), "capacity")
     assert error.message == "capacity is 10, expected a multiple of multiple_of = 4"
     assert str(error) == f"Packed: {error.message}"
+
+
+def test_advice_names_options_as_who_asks_writes_them(tmp_path):
+    write_files(tmp_path)
+    with pytest.raises(DamagedFileError, match="  bad_files='skip' leaves out") as raised:
+        sf.open(tmp_path / "cut.parquet")
+    raised.value.asker = "command"
+    assert "  --bad-files skip leaves out" in str(pickle.loads(pickle.dumps(raised.value)))
+    job = Job.from_dict({"source": {"paths": "cut.parquet"}, "output": {"path": "out"}}, tmp_path)
+    for use in (run, check, plan):
+        with pytest.raises(DamagedFileError, match=r'  \[bad_files\] policy = "skip" leaves out'):
+            use(job)
 
 
 @pytest.mark.parametrize("kind", [OpError, MissingSourceError])

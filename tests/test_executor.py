@@ -99,6 +99,15 @@ def test_one_row_of_a_constant_is_repeated_and_others_are_said_to_be_rows():
         run(net.bind(weight=np.ones(2)), RECORD)
 
 
+@pytest.mark.parametrize("rows", [3, 1])
+def test_rows_do_not_broadcast_along_a_size_of_1_whoever_gives_it(rows):
+    """The weight is in the mapping, so that its rows are unknown."""
+    given = {"x": np.ones((rows, 2)), "w": np.ones((1, 2)), "labels": np.ones(3)}
+    with pytest.raises(LodError, match=r"holds the rows of labels, but .* has 2 axes: rows do not broadcast"):
+        run("y = fc(x, w) - labels", given)
+    assert run("y = fc(x, w) - labels", {**given, "labels": np.ones(1)})["y"].shape == (rows, 1)
+
+
 def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
     """NumPy would repeat the one row of `some`."""
     some = np.ones(1)

@@ -1,7 +1,6 @@
 """Open readers of files that no thread uses: opening one takes as long as reading a small row group."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from seqflow.files.local import LOCAL
@@ -24,15 +23,30 @@ class IdleReaders:
     def _forget(self) -> None:
         self.idle = []
 
-    @contextmanager
-    def reader(self, path: str, open_file: Callable[[str], Any]) -> Iterator[Any]:
+    def reader(self, path: str, open_file: Callable[[str], Any]) -> "_InUse":
         """Give a reader of a file as it is now; one that was written since is opened again."""
-        version = path, LOCAL.entry(path)
+        version = path, LOCAL.version(path)
         with self._lock:
             at = next((at for at, (known, _) in enumerate(self.idle) if known == version), None)
             reader = None if at is None else self.idle.pop(at)[1]
-        reader = open_file(path) if reader is None else reader
-        yield reader  # one that failed is not kept
+        return _InUse(self, version, open_file(path) if reader is None else reader)
+
+    def keep(self, version: Any, reader: Any) -> None:
+        """Keep a reader that is not in use any more."""
         with self._lock:
             self.idle.append((version, reader))
             del self.idle[:-_MOST]
+
+
+class _InUse:
+    """Context of the use of a reader; a generator takes twice as long. A reader that failed is not kept."""
+
+    def __init__(self, *of: Any) -> None:
+        self._readers, self._version, self._reader = of
+
+    def __enter__(self) -> Any:
+        return self._reader
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self._readers.keep(self._version, self._reader)

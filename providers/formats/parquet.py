@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from seqflow.providers.formats.parquet_footers import (
     ColumnChunks,
     footer_tail,
     read_footer,
+    read_footers,
     tail_of,
 )
 from seqflow.providers.formats.parquet_ranges import value_range
@@ -149,7 +151,8 @@ class ParquetSource:
         return replace(self, files=files, uncounted=uncounted, slices=SliceReaders())
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        return (block for block, _ in self._row_groups(schema))
+        for path, file, _, nbytes in self._files(schema):
+            yield from map(Block, repeat(path), range(len(file.rows)), file.rows.tolist(), nbytes.tolist())
 
     def block_columns(self, schema: pa.Schema) -> BlockColumns:
         return BlockColumns.of_files(
@@ -161,22 +164,15 @@ class ParquetSource:
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
         leaves: list[tuple[int, pa.DataType] | ValueRange] = []
         selection = None
-        for block, chunks in self._row_groups(schema):
-            file = self.files[block.origin]
+        for path, file, chunks, nbytes in self._files(schema):
             # files of one schema share their selection, so this is computed once for all of them
             if file.selection is not selection:
                 selection = file.selection
                 leaves = _comparable_leaves(selection, paths)
-            rows = block.num_rows or 0
-            names = self._footer(block.origin).schema
-            yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
-
-    def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
-        """Yield all row groups, each with the column chunks of its file."""
-        for path, file, chunks, nbytes in self._files(schema):
-            sizes = zip(file.rows.tolist(), nbytes.tolist(), strict=True)
-            for group, (rows, size) in enumerate(sizes):
-                yield Block(path, group, rows, size), chunks
+            names = self._footer(path).schema
+            for group, (rows, size) in enumerate(zip(file.rows.tolist(), nbytes.tolist(), strict=True)):
+                block = Block(path, group, rows, size)
+                yield block, [_range(names, chunks, group, leaf, rows) for leaf in leaves]
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
         """Yield all files, each with its column chunks and the bytes of its row groups."""
@@ -224,6 +220,15 @@ class ParquetSource:
         """Return the number of rows of a block, from the footer."""
         return int(self.files[block.origin].rows[block.index])
 
+    def _check_count(self, block: Block, table: pa.Table, rows: int) -> None:
+        """Raise DamagedFileError unless all columns have so many rows: a damaged page header may shorten one."""
+        try:
+            table.validate()  # a tenth of the time of looking at each column
+        except pa.ArrowInvalid:
+            raise self._wrong_count(block, min(map(len, table.columns))) from None
+        if table.num_rows != rows:
+            raise self._wrong_count(block, table.num_rows)
+
     def _wrong_count(self, block: Block, rows: int) -> DamagedFileError:
         of_footer = self.rows_of(block)
         return DamagedFileError(
@@ -239,12 +244,23 @@ class ParquetSource:
         place = f"{block.origin}, row group {block.index} can't be read"
         with reading(place), self._open(block, schema) as opened:
             table = self._read_group(opened, block, columns)
-        for count in {
-            table.num_rows,
-            *map(len, table.columns),
-        }:  # a damaged page header may shorten one column
-            if count != self.rows_of(block):
-                raise self._wrong_count(block, count)
+        self._check_count(block, table, self.rows_of(block))
+        return finish(table)
+
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> "Table | None":
+        """Return the rows of several row groups of one file.
+
+        Each is read by itself: pyarrow's `read_row_groups` moves rows to other groups if a damaged page has too many.
+        """
+        first, most = blocks[0], max_bytes // len(blocks)
+        if is_uri(first.origin) or any(self._unbounded_texts(one, schema, most) for one in blocks):
+            return None
+        columns, finish = self._columns(first, schema, None)
+        with reading(f"{first.origin} can't be read"), self._open(first, schema) as opened:
+            tables = [self._read_group(opened, one, columns) for one in blocks]
+            table = pa.concat_tables(tables).combine_chunks()
+        # no column has more rows than its row group, so that the sum tells whether one is short
+        self._check_count(first, table, sum(map(self.rows_of, blocks)))
         return finish(table)
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
@@ -410,16 +426,16 @@ class Parquet(Format):
 
         def read(path: str) -> tuple[Array, int]:
             nonlocal latest
-            tail = _tail_of(files.store, path)
-            try:
-                footer = read_footer(path, tail)
-            except ProviderError:
-                # left to pyarrow, which says what is wrong; else an error when blocks are listed
-                footer = None
+            footer, tail = None if is_uri(path) else next(ahead), None
+            if footer is None:
+                tail = _tail_of(files.store, path)
+                # else left to pyarrow, which says what is wrong; or an error when blocks are listed
+                with suppress(ProviderError):
+                    footer = read_footer(path, tail)
             if footer and footer.description in known:
                 (schema, leaves), rows = known[footer.description], footer.rows
             else:
-                metadata, schema, rows = _read_footer(path, tail, latest)
+                metadata, schema, rows = _read_footer(path, tail or _tail_of(files.store, path), latest)
                 leaves = metadata.num_columns
                 footers.keep(path, metadata)
                 if footer and footer.description and len(known) < _MOST_KNOWN:
@@ -434,6 +450,8 @@ class Parquet(Format):
         if self.untrusted:
             files.check_in_child(_READ_FOOTERS)
         files.plan(tail_of)
+        # in the order in which `each` opens them
+        ahead = read_footers([one for one in files.paths if one not in files.damaged and not is_uri(one)])
         found = files.each(read)
         selections = files.selections(schemas)
         opened = {path: ParquetFile(*one, selections[path]) for path, one in found.items()}

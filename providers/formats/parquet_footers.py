@@ -7,6 +7,7 @@ read here.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,10 +20,13 @@ from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.files.footers import footer_in
 
-_TAIL, _TAIL_BYTES, _MAGIC = 8, 64 << 10, b"PAR1"
-"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read at once; the word."""
+_TAIL, _TAIL_BYTES = 8, 64 << 10
+"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read at once."""
 _NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _START, _STORED_BYTES = range(7)
+_TOGETHER = 256
+"""Files whose footers are read at once: each takes 64 KiB of its file at most."""
 _MINIMUM_SIZE = 7
 """Column of the bytes of the smallest value; that of the largest one follows."""
 
@@ -112,20 +116,21 @@ class ColumnChunks:
 
 
 class Footer(NamedTuple):
-    """The contents of a footer, as `kernels.read_footer` returns it."""
+    """The contents of a footer, as `kernels.read_footer` returns them."""
 
     path: str
     description: bytes
     """Files with equal ones have equal schemas and metadata; empty if pyarrow may refuse the footer."""
     rows: Array
     """int64: rows of each row group."""
-    counts: Array
+    counts: list[int]
+    """Columns of each row group."""
     chunks: Array
     limits: bytes
 
     def column_chunks(self, num_row_groups: int, num_leaves: int) -> ColumnChunks:
         """Return the column chunks of each row group; raise ProviderError for other counts than expected."""
-        if self.counts.tolist() != [num_leaves] * num_row_groups:
+        if self.counts != [num_leaves] * num_row_groups:
             raise ProviderError(
                 f"{self.path} has a damaged footer: "
                 f"not every one of its {num_row_groups} row groups has {num_leaves} columns"
@@ -136,9 +141,27 @@ class Footer(NamedTuple):
 def read_footer(path: str, tail: bytes | pa.Buffer) -> Footer:
     """Return what the footer at the end of a file says; raise ProviderError if it is damaged."""
     try:
-        return Footer(path, *kernels.read_footer(np.frombuffer(_footer_in(tail), np.uint8)))
+        found = kernels.read_footer(footer_in(tail))
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
+    description, rows, counts, chunks, limits = found
+    return Footer(path, description, rows, counts.tolist(), chunks, limits)
+
+
+def read_footers(paths: Sequence[str]) -> Iterator[Footer | None]:
+    """Yield the footer of each file of this machine, read many at a time; None for one that must be read alone."""
+    for at in range(0, len(paths), _TOGETHER):
+        some = paths[at : at + _TOGETHER]
+        descriptions, sizes, rows, chunks, limits = kernels.read_footers([*map(os.fsencode, some)])
+        row = chunk = limit = 0
+        for path, (kind, groups, leaves, size) in zip(some, sizes.tolist(), strict=True):
+            if kind < 0:
+                yield None
+                continue
+            of_rows, row = rows[row : row + groups], row + groups
+            of_chunks, chunk = chunks[chunk : chunk + groups * leaves], chunk + groups * leaves
+            of_limits, limit = limits[limit : limit + size], limit + size
+            yield Footer(path, descriptions[kind], of_rows, [leaves] * groups, of_chunks, of_limits)
 
 
 def footer_tail(store: Files, path: str) -> bytes | pa.Buffer:
@@ -173,11 +196,3 @@ def _needed(tail: bytes | pa.Buffer, size: int) -> int:
 def tail_of(entry: Entry) -> int:
     """Return the first byte of the part of a store's file that is read when it is opened."""
     return max(0, entry.size - _TAIL_BYTES)
-
-
-def _footer_in(tail: bytes | pa.Buffer) -> memoryview:
-    """Return the footer at the end of a file, without its size and the magic word; empty if these are wrong."""
-    content = memoryview(tail)
-    size = int.from_bytes(content[-_TAIL:-4], "little")
-    start = len(content) - _TAIL - size
-    return content[start:-_TAIL] if start >= 0 and content[-4:] == _MAGIC else content[:0]

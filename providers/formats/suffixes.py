@@ -111,7 +111,7 @@ def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen
 
 def _is_indexed(path: str, known: Container[str]) -> bool:
     """Return whether this is the data file of a Megatron index among the files."""
-    return _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known
+    return path[-4:].lower() == ".bin" and f"{path[:-4]}.idx" in known
 
 
 def kind_of(path: str) -> str | None:

@@ -19,6 +19,7 @@ from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
+_TAB = b"\t"
 _INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
 Categories = Literal["ids", "texts"]
 
@@ -38,15 +39,23 @@ class Criteo(Format):
         Categories are hexadecimal numbers; `categories="texts"` reads them as texts. There is no column `label` if
         the first line has 39 fields, as the lines of a test set have.
         """
-        without = NUM_INTEGERS + NUM_CATEGORIES
         opened = LineFiles.of(files)
-        _, lines = next(
-            opened.samples(lambda line: line.count(b"\t") + 1 in (without, without + 1)), ("", [])
-        )
-        counts = (line.count(b"\t") + 1 for line in lines)
-        has_label = next((count for count in counts if count in (without, without + 1)), None) != without
+        opened.leave_out_unreadable(lambda line: line.rstrip(b"\r"), _has_label)
+        _, lines = next(opened.samples(_is_whole), ("", []))
+        has_label = next(map(_has_label, filter(_is_whole, lines)), True)
         line_format = CriteoFormat(has_label, self.categories)
         return opened.provider(line_format, byte_count(self.batch_bytes))
+
+
+def _is_whole(line: bytes) -> bool:
+    return line.count(_TAB) + 1 - NUM_INTEGERS - NUM_CATEGORIES in (0, 1)
+
+
+def _has_label(line: bytes) -> bool:
+    """Return whether a line has a label; raise ValueError for another number of fields."""
+    if not _is_whole(line):
+        raise ValueError(f"found {len(line.split(_TAB))} fields, expected 39 or 40")
+    return line.count(_TAB) == NUM_INTEGERS + NUM_CATEGORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class CriteoFormat:
             start = int(starts[row])
             stop = int(starts[row + 1]) if row + 1 < len(starts) else len(data)
             line = data[start:stop].tobytes().partition(b"\n")[0].removesuffix(b"\r")
-            fields = line.split(b"\t")
+            fields = line.split(_TAB)
             if len(fields) != len(self.bases):
                 found = f"found {len(fields)} fields, expected {len(self.bases)} fields"
                 yield Malformed(row, start, "categories", found)

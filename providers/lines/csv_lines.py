@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
-from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
@@ -25,12 +25,13 @@ from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
 from seqflow.providers.lines.text_lines import BOM, LineFiles
 from seqflow.providers.lines.typed_lines import (
-    DECLARE,
     Lines,
+    check_text,
     check_types,
     declare_float,
     first_lines_of,
     is_utf8,
+    no_schema,
     not_utf8,
     parse_lines,
 )
@@ -58,6 +59,7 @@ _SUSPECT = b" \txXnN"
 _OF_NUMBERS = "0123456789.+-eE"
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
+_NO_HEADER = "%(header)s reads files without names"
 Names: TypeAlias = tuple[str, ...]
 Sample: TypeAlias = "tuple[CsvLines, str, list[bytes]]"
 """Parser of the texts of a file, its path, and its first lines."""
@@ -98,13 +100,14 @@ class Csv(Format):
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
         is_guessed, opened = self.delimiter is None, LineFiles.of(files)
-        paths = opened.paths
-        delimiter = _tabs_or_commas(paths[0]) if self.delimiter is None else self.delimiter
+        delimiter = _tabs_or_commas(opened.paths[0]) if self.delimiter is None else self.delimiter
         for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
             if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
                 raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
         if not header and schema is None:
             raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
+        if not header:
+            opened.leave_out_unreadable(_is_row, check_text)
         headers = _headers(opened, delimiter) if header else {}
         for names, (path, *_) in headers.items():
             if is_guessed and len(names) == 1:
@@ -115,14 +118,14 @@ class Csv(Format):
         is_partial = isinstance(schema, Mapping) and self.extra_fields == "error"
         if declared is not None and header:
             _check_headers(headers, declared.names, self.extra_fields, is_partial)
-        headers = headers or {tuple(() if declared is None else declared.names): [*paths]}
+        headers = headers or {tuple(() if declared is None else declared.names): [*opened.paths]}
         line_format = CsvLines(pa.schema([]), (), delimiter, list_delimiter, header, self.decimal)
         first = _samples(line_format, opened, headers)
         newlines = _have_newlines(first) if self.newlines_in_values is None else self.newlines_in_values
         line_format, inferred = replace(line_format, newlines=newlines), ""
         found: pa.Schema = declared
         if declared is None or (is_partial and {*chain(*headers)} > set(declared.names)):
-            known, inferred = _inferred(first, newlines, headers)
+            known, inferred = _inferred(opened, first, newlines, headers)
             found = with_declared(known, declared)
         versions = [
             (line_format.of(names, [one for one in found if one.name in names]), of_one)
@@ -154,17 +157,24 @@ def _headers(files: LineFiles, delimiter: str) -> dict[Names, list[str]]:
 
     Raise ProviderError if a file has no column of another one: its first line is probably a row.
     """
-    starts, paths = files.starts(_has_row, files.paths), files.paths
+
+    def look(path: str, lines: list[bytes]) -> Names | None:
+        return _header(path, lines[0], delimiter) if _has_row(lines) else None
+
     headers: dict[Names, list[str]] = {}
-    for path, line in [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]:
-        headers.setdefault(_header(path, line, delimiter), []).append(path)
+    for path, names in files.each_start(_has_row, look).items():
+        if names is not None:
+            headers.setdefault(names, []).append(path)
+    if not headers:
+        where = files.paths[0]
+        raise ProviderError(f"{where}: there is no line with the names of the columns", advice=_NO_HEADER)
     counts = Counter(chain(*headers))
     for names, (path, *_) in headers.items() if len(headers) > 1 else ():
         if all(counts[name] == 1 for name in names):
             other, there = next((one, of_one[0]) for one, of_one in headers.items() if one != names)
             raise ProviderError(
-                f"no other file has a column of {path}, whose first is {names[0]!r}; in {there} it is {other[0]!r}\n"
-                "header=False reads files without names, exclude= leaves out files"
+                f"no other file has a column of {path}, whose first is {names[0]!r}; in {there} it is {other[0]!r}",
+                advice=f"{_NO_HEADER}, %(exclude)s leaves out files",
             )
     return headers
 
@@ -179,20 +189,17 @@ def _has_row(lines: Sequence[bytes]) -> bool:
 
 def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
     line = line.rstrip(b"\r")
-    if not line or line.count(b'"') % 2 or b"\r" in line:
-        raise ProviderError(
-            f"{path}, line 1: expected a header with the names of the columns in one line\n"
-            "header=False reads files without one"
-        )
+    values = [value for *_, value in _values(line, delimiter)]
     try:
-        values = [value for *_, value in _values(line, delimiter)]
+        check_text(line)
+        if not line or line.count(b'"') % 2 or b"\r" in line:
+            raise ValueError("expected the names of the columns in one line")
         found = [(value or b"").decode() for value in values]
-    except UnicodeDecodeError as error:
-        raise ProviderError(f"{path}, line 1: not UTF-8: {error.reason}") from None
-    longest = max(map(len, found))
-    if values[-1] is None or longest > _LONGEST_NAME:
-        reason = _AFTER_QUOTE if values[-1] is None else f"a name has {longest:,} letters"
-        raise ProviderError(f"{path}, line 1: the header can't be read: {reason}")
+        if values[-1] is None or (longest := max(map(len, found))) > _LONGEST_NAME:
+            raise ValueError(_AFTER_QUOTE if values[-1] is None else f"a name has {longest:,} letters")
+    except ValueError as error:
+        what = f"{path}, line 1: the header can't be read: {error}"
+        raise DamagedFileError(what, advice=f"{LEAVE_OUT}; {_NO_HEADER}") from None
     check_names(pa.schema([(name, pa.null()) for name in found]))
     return tuple(found)
 
@@ -281,11 +288,10 @@ def _have_newlines(first: Sequence[Sample]) -> bool:
 
 
 def _inferred(
-    first: Sequence[Sample], newlines: bool, headers: Mapping[Names, Sequence[str]]
+    files: LineFiles, first: Sequence[Sample], newlines: bool, headers: Mapping[Names, Sequence[str]]
 ) -> tuple[pa.Schema, str]:
     """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
-    path = next(iter(headers.values()))[0]
-    counts, fault = {path: 0}, ""
+    counts, fault = {next(iter(headers.values()))[0]: 0}, ""
     values: dict[str, list[pa.Array]] = {name: [] for name in chain(*headers)}
     for texts, path, lines in first:
         texts = replace(texts, newlines=newlines)
@@ -300,7 +306,7 @@ def _inferred(
             values[name].append(column)
         counts[path] = good.num_rows
     if not sum(counts.values()):
-        raise ProviderError(f"{fault or f'{path}: there is no line to infer a schema from'}\n{DECLARE}")
+        raise no_schema(files, fault)
     decimal = first[0][0].decimal
     schema = pa.schema(
         [(name, _type_of(pa.chunked_array(found, pa.string()), decimal)) for name, found in values.items()]

@@ -13,7 +13,7 @@ from pyarrow import types
 from seqflow import kernels
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.lines.json_schemas import infer_schema
+from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.text_lines import LineFiles
@@ -58,6 +58,7 @@ class JsonLines(Format):
         `extra_fields="ignore"`.
         """
         opened = LineFiles.of(files)
+        opened.leave_out_unreadable(is_row, parsed)
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
             check_types(declared, is_readable, "JSON")

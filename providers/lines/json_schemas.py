@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import ProviderError
 from seqflow.providers.lines.text_lines import LineFiles
-from seqflow.providers.lines.typed_lines import DECLARE, first_lines_of
+from seqflow.providers.lines.typed_lines import check_text, first_lines_of, no_schema
 from seqflow.providers.type_texts import with_declared
 from seqflow.record.arrow_types import child_fields, with_child_fields
 
@@ -31,21 +30,19 @@ def infer_schema(files: LineFiles, declared: pa.Schema | None = None) -> tuple[p
     bad rows when they are read. Raise ProviderError if there is no key.
     """
     kind, counts, fault = pa.struct([]), dict.fromkeys(files.paths[:1], 0), ""
-    for path, lines in files.samples(lambda line: line.strip(_BLANKS)):
+    for path, lines in files.samples(is_row):
         for number, line in enumerate(lines, start=1):
             if not (content := line.strip(_BLANKS)):
                 continue
             try:
-                kind = _merged(kind, _type_of(_parsed(content), 1))
+                kind = _merged(kind, _type_of(parsed(content), 1))
                 counts[path] = counts.get(path, 0) + 1
             except (ValueError, RecursionError) as error:
                 fault = fault or f"{path}, line {number}: the schema can't be inferred: {error}"
     inferred = pa.schema([(child.name, _with_nulls(child.type)) for child in kind])
     found = with_declared(inferred, declared)
     if not len(found):
-        raise ProviderError(
-            f"{fault or f'{files.paths[0]}: there is no line to infer a schema from'}\n{DECLARE}"
-        )
+        raise no_schema(files, fault)
     if declared is not None and found.equals(declared):
         return found, ""
     names = () if declared is None else declared.names
@@ -56,8 +53,14 @@ def infer_schema(files: LineFiles, declared: pa.Schema | None = None) -> tuple[p
     return found, f"schema inferred from {first_lines_of(counts)}{note}"
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    found = json.loads(line.decode())
+def is_row(line: bytes) -> bool:
+    return bool(line.strip(_BLANKS))
+
+
+def parsed(line: bytes) -> dict[str, Any]:
+    """Return the object of a line; raise ValueError or RecursionError for a line without one."""
+    check_text(line)
+    found = json.loads(line)
     if not isinstance(found, dict):
         raise ValueError("expected an object, {…}")
     return found

@@ -139,11 +139,21 @@ class Libsvm(Format):
         `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
         opened = LineFiles.of(files)
+        opened.leave_out_unreadable(_words, _check_label)
         _, lines = next(opened.samples(_words), ("", []))
         first = next(filter(None, map(_words, lines)), [])
         has_qid = len(first) > 1 and first[1].startswith(b"qid:")
         line_format = LibsvmFormat(has_qid, self.one_based)
         return opened.provider(line_format, byte_count(self.batch_bytes))
+
+
+def _check_label(line: bytes) -> None:
+    """Raise ValueError unless a line begins with a number."""
+    (word, *_) = _words(line)
+    try:
+        float(word)
+    except ValueError:
+        raise ValueError(f"found {excerpt(word)}, expected a label, which is a number") from None
 
 
 def _words(line: bytes) -> list[bytes]:

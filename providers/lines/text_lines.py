@@ -2,18 +2,18 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, Range, is_uri
@@ -29,6 +29,8 @@ from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Selection, Table
+
+T = TypeVar("T")
 
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
@@ -175,7 +177,9 @@ class LineSource:
             line, line_start, _ = _around(position, ends_of_lines, len(data))
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
-                raise ProviderError(f"{place}: {reason}")
+                is_junk = not block.index and batch.num_rows == 1 + sum(1 for _ in malformed)
+                advice = "%(bad_rows)s of a loader leaves out such lines" + f"; {LEAVE_OUT}" * is_junk
+                raise ProviderError(f"{place}: {reason}", advice=advice)
             _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
             content_of_row = data[start_of_row:stop_of_row].tobytes()
             bad_rows.append(BadRow(row, column, f"{place}: {reason}", without_values(reason), content_of_row))
@@ -213,7 +217,40 @@ class LineFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(self.sizes)
+        return tuple(path for path in self.sizes if path not in self.files.damaged)
+
+    def leave_out_unreadable(
+        self, is_row: Callable[[bytes], object], read: Callable[[bytes], object]
+    ) -> None:
+        """Leave out files of whose first lines none can be read, if damaged files are left out.
+
+        `read` raises ValueError for a line that is not of the format, whatever the types of its values.
+        """
+
+        def look(path: str, lines: list[bytes]) -> None:
+            fault = ""
+            for number, line in enumerate(lines, start=1):
+                if not is_row(line):
+                    continue
+                try:
+                    read(line)
+                    return
+                except (ValueError, RecursionError) as error:
+                    fault = fault or f"{path}: no line can be read; line {number}: {error}"
+            if fault:
+                raise DamagedFileError(fault)
+
+        if self.files.bad_files.leaves_out:
+            self.each_start(lambda lines: any(map(is_row, lines)), look)
+
+    def each_start(
+        self, are_enough: Callable[[list[bytes]], bool], look: Callable[[str, list[bytes]], T]
+    ) -> dict[str, T]:
+        """Return what `look` finds in the first whole lines of each file: those of its first 64 KiB, and more until
+        `are_enough` accepts them or the file ends. Leave out files in which it finds damage, if these are left out.
+        """
+        with closing(self._fetched(self.paths)) as ahead:
+            return self.files.each(lambda path: look(path, self._first_lines(next(ahead), are_enough)))
 
     def samples(
         self, is_row: Callable[[bytes], object], header: bool = False, of: Sequence[str] | None = None
@@ -226,23 +263,19 @@ class LineFiles:
         def have_rows(lines: Sequence[bytes]) -> bool:
             return any(map(is_row, lines[header:]))
 
-        starts = self.starts(have_rows, self.paths if of is None else of)
-        return islice((start for start in starts if have_rows(start[1])), _SAMPLED_FILES)
+        with closing(self._fetched(self.paths if of is None else of)) as ahead:
+            starts = ((path, self._first_lines(path, have_rows)) for path in ahead)
+            yield from islice((start for start in starts if have_rows(start[1])), _SAMPLED_FILES)
 
-    def starts(
-        self, are_enough: Callable[[list[bytes]], bool], paths: Sequence[str]
-    ) -> Iterator[tuple[str, list[bytes]]]:
-        """Yield files, each with its first whole lines: those of its first 64 KiB, and more until `are_enough`
-        accepts them or the file ends.
-        """
+    def _fetched(self, paths: Sequence[str]) -> Generator[str, None, None]:
+        """Yield files; a store fetches the starts of the next ones meanwhile."""
         store, owner = self.files.store, object()
         for at in range(0, len(paths), _FETCHED_FILES):
             some = paths[at : at + _FETCHED_FILES]
             stored = (path for path in some if is_uri(path) and not compression_of(path))
             store.plan(((path, 0, min(SAMPLE_BYTES, self.sizes[path])) for path in stored), owner)
             try:
-                for path in some:
-                    yield path, self._first_lines(path, are_enough)
+                yield from some
             finally:  # most often enough files were seen before
                 store.drop(owner)
 
@@ -281,7 +314,7 @@ class LineFiles:
         versions: dict[str, LineVersion] = {}
         for one, paths in groups:
             versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))
-        sizes, store = tuple(self.sizes.values()), self.files.store
+        sizes, store = tuple(self.sizes[path] for path in self.paths), self.files.store
         source = LineSource(self.paths, sizes, batch_bytes, versions, store, self.inflated)
         schema = selections[self.paths[0]].schema
         return self.files.provider(line_format.kind, schema, source, inferred)

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.errors import ProviderOptionError
+from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, in_place
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.record.record import Tensor
 
 _NEWLINE = ord("\n")
@@ -90,6 +91,12 @@ def not_utf8(lines: Lines) -> Tensor:
     if not is_utf8(lines.data):
         wrong[:] = [not is_utf8(lines.line(at)) for at in range(len(wrong))]
     return wrong
+
+
+def check_text(line: bytes) -> None:
+    """Raise ValueError for a line that is not text."""
+    if b"\0" in line or not is_utf8(line):
+        raise ValueError("a NUL character" if b"\0" in line else "not UTF-8")
 
 
 def is_utf8(content: bytes | Tensor) -> bool:
@@ -197,10 +204,16 @@ def _malformed(parser: LineParser, lines: Lines, bad: Mapping[int, str | Excepti
         column, offset, reason = "", 0, error
         if isinstance(error, Exception):
             column, offset, reason = parser.explain(lines.line(at), error)
-        yield Malformed(at, int(lines.starts[at]) + offset, column or parser.schema.names[0], str(reason))
+        yield Malformed(at, int(lines.starts[at]) + offset, column, str(reason))
 
 
-DECLARE = "declare the types with schema={…}"
+def no_schema(files: LineFiles, fault: str) -> ProviderError:
+    """Return the error of files that have no line to infer a schema from, or only lines with a fault."""
+    declare = "declare the types with %(schema)s"
+    if fault:
+        more = "" if files.files.bad_files.leaves_out else f"; {LEAVE_OUT}"
+        return DamagedFileError(fault, advice=declare + more)
+    return ProviderError(f"{files.paths[0]}: there is no line to infer a schema from", advice=declare)
 
 
 def declare_float(column: str) -> str:

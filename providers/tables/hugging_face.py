@@ -137,6 +137,8 @@ def in_saved_order(paths: Sequence[str], named: Sequence[str], store: Files = LO
     """Return the files; those of a saved dataset in its order, without its caches unless these were `named`."""
     objects = {one.path: one for one in store.listed}
     listed = {folder: _listed(folder, store, objects) for folder in {os.path.dirname(path) for path in paths}}
+    if all(names is None for names in listed.values()):
+        return list(paths)
     own = set(named)
     found: dict[str, None] = {}
     for path in paths:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeGuard
 from urllib.parse import unquote
 
 import numpy as np
@@ -35,6 +35,7 @@ from seqflow.providers.source import (
     CountedSource,
     DividedSource,
     FetchedSource,
+    JoinedSource,
     SlicedSource,
     Source,
     of_files,
@@ -62,6 +63,16 @@ def is_file_per_row(source: object) -> TypeGuard[FilePerRow]:
     return hasattr(source, "paths_of")
 
 
+class Divided(NamedTuple):
+    """A schema, its columns of the files, and the names of those from folders."""
+
+    schema: pa.Schema
+    of_files: pa.Schema
+    names: tuple[str, ...]
+    row_bytes: dict[tuple[Any, ...], int]
+    """Bytes of a row's values from folders, by these."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionedSource:
     """Files whose rows have more columns, from the names of folders: one value for each file."""
@@ -73,11 +84,8 @@ class PartitionedSource:
     """Values of these columns, by the path of a file."""
     known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
     """Columns of the files in each schema that was read: selections are cached for the same object."""
-    latest: dict[None, tuple[pa.Schema, pa.Schema, tuple[str, ...]]] = field(
-        default_factory=dict, compare=False
-    )
-    """The schema that was read last, its columns of the files, and the names of those from folders: hashing a schema
-    takes a part of a small read."""
+    latest: dict[None, Divided] = field(default_factory=dict, compare=False)
+    """The schema that was read last: hashing a schema takes a part of a small read."""
     folders: dict[Any, list[pa.Array]] = field(default_factory=dict, compare=False)
     """Columns from folders for a few rows, by their names, values and number of rows."""
 
@@ -142,6 +150,12 @@ class PartitionedSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
+        if not isinstance(self.files, JoinedSource):
+            return None
+        table = self.files.read_joined(blocks, self._of_files(schema), max_bytes)
+        return None if table is None else self._joined(table, blocks[0], schema)
+
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         if not isinstance(self.files, FetchedSource):
             return ()
@@ -152,28 +166,31 @@ class PartitionedSource:
         return self.files.rows_of(block) if isinstance(self.files, CountedSource) else block.num_rows
 
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
-        return self._divided(schema)[1]
+        return self._divided(schema).of_files
 
-    def _divided(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema, tuple[str, ...]]:
-        """Return the schema, its columns of the files, and the names of its columns from folders."""
+    def _divided(self, schema: pa.Schema) -> Divided:
         latest = self.latest.get(None)
-        if latest is None or latest[0] is not schema:
+        if latest is None or latest.schema is not schema:
             own = self.schema.names
             if schema not in self.known:
                 self.known[schema] = pa.schema([one for one in schema if one.name not in own])
             names = set(schema.names)
-            latest = schema, self.known[schema], tuple(name for name in own if name in names)
-            self.latest[None] = latest
+            found = tuple(name for name in own if name in names)
+            latest = self.latest[None] = Divided(schema, self.known[schema], found, {})
         return latest
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
         """Return the approximate bytes of a row's values from folders."""
-        arrays = self._of_folders(block, schema, 1)
-        return -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
+        if is_file_per_row(self.files):
+            return _mean_bytes(self._of_folders(block, schema, 1))
+        known, key = self._divided(schema).row_bytes, tuple(self.values[block.origin].values())
+        if key not in known:
+            known[key] = _mean_bytes(self._of_folders(block, schema, 1))
+        return known[key]
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
         """Return the columns of `schema` from the names of folders, for this number of rows of a block."""
-        names = self._divided(schema)[2]
+        names = self._divided(schema).names
         if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
             return [
@@ -194,8 +211,15 @@ class PartitionedSource:
 
     def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        columns |= zip(self._divided(schema)[2], self._of_folders(block, schema, table.num_rows), strict=True)
+        columns |= zip(
+            self._divided(schema).names, self._of_folders(block, schema, table.num_rows), strict=True
+        )
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _mean_bytes(columns: Sequence[pa.Array]) -> int:
+    """Return the bytes of a row, rounded up."""
+    return -(-sum(array.nbytes for array in columns) // max(1, len(columns[0]))) if columns else 0
 
 
 class SlicedPartitionedSource(PartitionedSource):
@@ -251,11 +275,11 @@ def find_partitions(
     if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
         raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")
     tops = searched_folders(source)
-    folders = {os.path.dirname(path) for path in paths}
-    by_folder = {folder: _values(folder, tops, names) for folder in folders}
+    folders = [*map(os.path.dirname, paths)]
+    by_folder = {folder: _values(folder, tops, names) for folder in {*folders}}
     if not any(by_folder.values()):
         return None
-    return {path: by_folder[os.path.dirname(path)] for path in paths}
+    return {path: by_folder[folder] for path, folder in zip(paths, folders, strict=True)}
 
 
 def open_partitioned(
@@ -286,14 +310,14 @@ def open_partitioned(
     if isinstance(rename, Mapping):
         new_names |= {name: rename[name] for name in names if name in rename}
         rename = {old: new for old, new in rename.items() if old not in names}
-    values = {
-        path: {new_names[name]: found.get(name) for name in names} for path, found in partitions.items()
-    }
+    # folders, not files, differ: those of one folder share their values
+    values = {id(of): {new_names[name]: of.get(name) for name in names} for of in partitions.values()}
     fields = [
         pa.field(new, types.get(name) or _type_of([of[new] for of in values.values()]))
         for name, new in new_names.items()
     ]
-    typed = _typed(values, fields)
+    of_folders = _typed(values, fields)
+    typed = {path: of_folders[id(of)] for path, of in partitions.items()}
     if condition is not None:
         by_source = pa.schema([one.with_name(name) for one, name in zip(fields, names, strict=True)])
         found = [{name: typed[path][new] for name, new in new_names.items()} for path in paths]
@@ -371,13 +395,13 @@ def _is_integer(text: str) -> bool:
 
 
 def _typed(
-    values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
-) -> dict[str, dict[str, Any]]:
+    values: Mapping[int, Mapping[str, str | None]], fields: Sequence[pa.Field]
+) -> dict[int, dict[str, Any]]:
     kinds = {field.name: field.type for field in fields}
-    # each text is converted once: there may be a million files, but few values
+    # each text is converted once: there may be a million folders, but few values
     texts = {pair for of in values.values() for pair in of.items()}
     known = {(name, text): _value(name, text, kinds[name]) for name, text in texts}
-    return {path: {name: known[name, text] for name, text in of.items()} for path, of in values.items()}
+    return {key: {name: known[name, text] for name, text in of.items()} for key, of in values.items()}
 
 
 def _value(column: str, text: str | None, kind: pa.DataType) -> Any:

@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -67,10 +68,19 @@ def check_table_formats(paths: Iterable[str], store: Files = LOCAL) -> None:
         paths = [path for path in paths if not is_uri(path)]
     own = {os.path.dirname(path) for path in paths}  # folders are checked once, since each has many files
     folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
-    folders |= {os.path.dirname(os.path.realpath(path)) for path in paths if os.path.islink(path)}
+    folders |= {os.path.dirname(os.path.realpath(path)) for path in _links(own).intersection(paths)}
     for folder, children in _leading_to((start, start) for start in sorted(folders)).items():
         if (found := _table_format(folder, is_own=folder in folders, splits=len(children))) is not None:
             raise ProviderOptionError(refusal(folder, found))
+
+
+def _links(folders: Iterable[str]) -> set[str]:
+    """Return the links in folders, which the folders tell: asking for each file took as long as finding them."""
+    found: set[str] = set()
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            found.update(os.path.join(folder, one.name) for one in entries if one.is_symlink())
+    return found
 
 
 def _leading_to(starts: Iterable[tuple[str, str]]) -> dict[str, set[str]]:

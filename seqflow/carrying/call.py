@@ -32,6 +32,7 @@ from seqflow.lod import LoD
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
 from seqflow.signature.bind_rows import frozen
+from seqflow.signature.language import Rest
 
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64
@@ -56,6 +57,8 @@ class Lifted:
         self.lists = op.signature.listed
         self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
         self.detailed = op.shape is not None
+        self.repeats = all(one.dims == (Rest("_"),) for one in (*arguments, *op.signature.output_arguments))
+        """Whether sizes of 1 are repeated, as in the functions of expressions."""
         self.many_outputs = op.signature.gives_lists
         self.plans: dict[Any, CallPlan] = {}
         self.__name__ = self.__qualname__ = op.name
@@ -291,12 +294,30 @@ class Lifted:
                 lod = made[stack] = _new_lod(stack, slots, lods, tensors, tensor)
         else:
             lod = _lod_of(stack.outer, lods)  # type: ignore[arg-type]
+            if self.repeats and tensor.ndim > 1:
+                self._refuse_repeated(tensor, stack.outer.source, slots, lods)  # type: ignore[union-attr]
         if tensor.ndim == 0 or len(tensor) != lod.num_rows:
             raise LodError(
                 f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
                 f"{lod.num_rows} rows: rows do not broadcast"
             )
         return self.sequence.from_checked(tensor, lod, argument.is_lengths)
+
+    def _refuse_repeated(
+        self, tensor: Array, source: Slot, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
+    ) -> None:
+        """Raise LodError when the rows of a Sequence, of size 1, were repeated for an array with fewer axes."""
+        rows: tuple[int, ...] = slots[source].shape
+        if tensor.shape[1:] == rows[1:] or tensor.ndim != len(rows):
+            return
+        for slot, value in slots.items():
+            shape: tuple[int, ...] = np.shape(value) if slot not in lods else ()
+            if 0 < len(shape) < len(rows) and shape[0] != 1 and rows[-len(shape)] == 1:
+                raise LodError(
+                    f"{self.op.name}: {label(slot)} has shape {tuple(shape)}, but {label(source)} {tuple(rows)}: "
+                    "rows do not broadcast",
+                    advice=f"expand_dims({label(slot)}, axis=1) has a value for each row, axis=0 one for each column",
+                )
 
     def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
         """Remember why an output has no lengths if an op dropped them."""

@@ -13,6 +13,7 @@ from traceback import format_exc
 from types import FrameType
 from typing import Any, NoReturn
 
+from seqflow.cli import printing
 from seqflow.cli.printing import say
 from seqflow.errors import (
     BatchPlanError,
@@ -153,6 +154,8 @@ def _is_of_arrow(error: Exception) -> bool:
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, SeqflowError):
+        error.asker = error.asker or printing.asked
     if isinstance(error, OSError) and not isinstance(error, SeqflowError) and error.strerror:
         return f"{error.strerror}: {error.filename!r}" if error.filename is not None else error.strerror
     return str(error) or type(error).__name__

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from seqflow.cli import completion
+from seqflow.cli import completion, printing
 
 if TYPE_CHECKING:
     from seqflow.engine import EngineSettings
@@ -183,6 +183,7 @@ def is_job(
             if value:
                 option = name.replace("_", "-")
                 raise JobError(f"--{option}: the job has this setting; write --set {_SETTINGS[name]}")
+        printing.asked = "job"
         return True
     if input or settings:
         raise JobError(f"{sources[0]} is not a job (a TOML file), so --input and --set cannot be used")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
+from seqflow.errors import Asker
 from seqflow.printable import printable, printable_line
 
 before_text: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -17,6 +18,10 @@ before_text: Callable[[], AbstractContextManager[None]] = nullcontext
 
 error_form: Callable[[str], str] = str
 """Form of the lines on stderr: as they are, or, in a log of JSON, each an object."""
+
+
+asked: Asker = "command"
+"""Reader of advice in errors: the author of a job if the command is given one."""
 
 
 def log_json(event: str, **facts: Any) -> None:

@@ -104,7 +104,7 @@ def run(
             _print_plan(description, json=json)
         return
     flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
-    has_log = log is not None and not quiet
+    has_log = log is not None
     if has_log:
         log_json("start", job=str(job), **flags)
     with _watched_run(show=has_log or not (quiet or json), log=log) as progress:

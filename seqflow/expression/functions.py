@@ -11,14 +11,14 @@ agree about a function, it does what they do. The choices in other cases:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import ExpressionError
-from seqflow.kernels.arrays import Array, is_masked
+from seqflow.errors import ExpressionError, OpTypeError
+from seqflow.kernels.arrays import Array, is_masked, not_an_array
 from seqflow.kernels.moves import choose
 
 Scalar = bool | int | float
@@ -192,6 +192,19 @@ class Function:
             why = f"an integer has no negative power; the exponent is {operands[1]}, a float base has such powers"
         return why
 
+    def in_order(self, operands: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Return the operands in order, whether they were given by position or by name; raise OpTypeError."""
+        values = dict(zip(self.parameters, operands, strict=False))
+        wrong = next((name for name in named if name not in self.parameters or name in values), None)
+        if wrong is not None:
+            found = f"{wrong} is given twice" if wrong in values else f"there is no operand {wrong!r}"
+            raise OpTypeError(f"{self.name}: {found}, expected {self}")
+        values |= named
+        if len(operands) > self.arity or len(values) < self.arity:
+            count = max(len(values), len(operands))
+            raise OpTypeError(f"{self.name}: found {count} operands, expected {self.arity}: {self}")
+        return [values[name] for name in self.parameters]
+
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:
         """Return the results, in `out` if it is given; raise ExpressionError for operands it does not take."""
         if len(operands) != self.arity:
@@ -226,7 +239,8 @@ def as_operand(name: str, value: Any) -> Value:
     except MemoryError:
         raise
     except Exception as error:  # raised by the object's own __array__
-        raise ExpressionError(f"{name} does not become an array: {error}") from None
+        message, advice = not_an_array(name, value, error)
+        raise ExpressionError(message, advice=advice) from None
 
 
 def dtype_of(operand: Value) -> DType:

@@ -14,12 +14,17 @@ from seqflow.files.place import Entry, Range
 class LocalFiles:
     """Files of this machine, through the functions of the system."""
 
-    def entry(self, path: str) -> Entry | None:
+    def version(self, path: str) -> tuple[int, ...] | None:
+        """Return size, modification time, inode and device of a file; None if it does not exist."""
         try:
             found = os.stat(path)
         except OSError:
             return None
-        return Entry(path, found.st_size, f"{found.st_mtime_ns}-{found.st_ino}-{found.st_dev}")
+        return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
+
+    def entry(self, path: str) -> Entry | None:
+        found = self.version(path)
+        return None if found is None else Entry(path, found[0], "-".join(map(str, found[1:])))
 
     def look_up(self, paths: Iterable[str]) -> None:
         """Do nothing: the system tells them one by one."""

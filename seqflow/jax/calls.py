@@ -18,6 +18,7 @@ from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
 from seqflow.net.step import compute
 from seqflow.registry import OpDef
+from seqflow.registry.errors import too_many_inputs
 from seqflow.shape import PartialShape
 from seqflow.shape.guards import Guard, Guards
 from seqflow.signature.bind_arrays import as_array
@@ -51,7 +52,7 @@ def call_of(name: str) -> Callable[..., Any]:
             key: named.pop(key) for key in names if key in named
         }
         if len(inputs) > len(names):
-            raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(name)
+            raise too_many_inputs(len(inputs), names, op.attributes).in_op(name)
         arrays = {key: _of_jax(key, value) for key, value in given.items() if value is not None}
         narrow = [key for key, array in arrays.items() if array.dtype == jnp.bfloat16]
         arrays |= {key: arrays[key].astype(jnp.float32) for key in narrow}

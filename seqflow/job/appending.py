@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.identity.sections import listed
+from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
-from seqflow.job.opening import open_loader
+from seqflow.job.opening import open_loader, open_source
 from seqflow.json_form import has_form
 from seqflow.loader import Loader, Mix
-from seqflow.loader.order.identity import added_files, lost_file
+from seqflow.loader.order.identity import added_files, changed_columns, lost_file
 from seqflow.net import Net
 from seqflow.output import OutputWriter
 from seqflow.output.target import Target
+from seqflow.providers.bad_files import BadFile
 from seqflow.providers.dictionaries import has_dictionaries
 
 _APPENDED = [{"files": [str], "counts": Mapping}]
@@ -63,9 +66,10 @@ def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[
                 yield text, "write the column as text"
 
 
-def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> NewFiles | None:
+def new_files(target: Target, job: Job, described: Mapping[str, Any], loader: Loader) -> NewFiles | None:
     """Return the files that were added since a run has written or begun an output; None if there are none, or if
-    more than the files differs. Raise JobError when an older file is missing or has changed.
+    more than the files differs. Raise JobError when an older file is missing or has changed, or when new files change
+    the columns.
     """
     record = target.read_progress() if target.has_progress else target.read_manifest()
     if record is None or not has_form(record, {"job": {"data": Mapping}}):
@@ -81,8 +85,34 @@ def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> N
             f"output: {target.shown!r} cannot be appended to: {lost}\n"
             "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
         )
+    if not paths:
+        _check_columns(target, job, loader, then, now)
     facts = {"job": {**described, "data": data}, **listed}
     return NewFiles(tuple(paths), folder, facts) if paths else None
+
+
+def _check_columns(
+    target: Target, job: Job, loader: Loader, then: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
+    """Raise JobError when the data have other columns because of new files."""
+    added, _ = added_files({**then, "columns": now["columns"]}, now)
+    changed = changed_columns(then, now)
+    if not added or not changed:
+        return
+    found = []
+    for name, path in files_of_paths(loader, added).items():
+        schema = open_source(replace(job.source, paths=name, columns=None), job).schema
+        kinds = {one.name: str(one.type) for one in schema}
+        found += [
+            f"{path} has {one.name!r} as {kinds[one.name]}"
+            for one in changed
+            if kinds.get(one.name, one.before) != one.before
+        ]
+    raise JobError(
+        f"output: {target.shown!r} cannot be appended to: {listed([one.text for one in changed])}: {listed(found)}\n"
+        '  parts have the same columns: [source] schema = {NAME = "TYPE"} declares the types that the output has, '
+        "columns leaves out others; or --overwrite makes all again"
+    )
 
 
 def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -96,8 +126,11 @@ def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(found)
 
 
-def begun_append(record: Mapping[str, Any], new: NewFiles) -> dict[str, Any]:
-    """Return the record of a run that begins to add new files to the complete output of a manifest."""
+def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader | Mix) -> dict[str, Any]:
+    """Return the record of a run that begins to add new files to the complete output of a manifest.
+
+    A damaged file that was mended is a new file; it is not counted as damaged any more.
+    """
     earlier = [{**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)]
     this = {"files": list(new.paths), "counts": record["counts"]}
     files = {
@@ -107,7 +140,11 @@ def begun_append(record: Mapping[str, Any], new: NewFiles) -> dict[str, Any]:
         "bad_rows": [],
         "stale": [],
     }
-    return {**record, **files, "part": 0, "loader": None, "are_runs": False, "sealed": False}
+    mended = files_of_paths(loader, new.paths)
+    left = [one for one in counts_in(record)["bad_files"] if one.path not in mended]
+    counts = {**record["counts"], "bad_files": left}
+    more = {"part": 0, "loader": None, "are_runs": False, "sealed": False}
+    return {**record, **files, **more, "counts": counts}
 
 
 def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number: int) -> Loader | Mix:
@@ -119,18 +156,36 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     if not appended:
         return loader
     if number:
-        return loader_of_files(job, loader, appended[number - 1]["files"])
+        of = appended[number - 1]
+        return loader_of_files(job, loader, of["files"], known=counts_in(of)["bad_files"])
     return loader_of_files(
         job, loader, [path for one in appended for path in one["files"]], are_left_out=True
     )
 
 
 def loader_of_files(
-    job: Job, loader: Loader | Mix, paths: Collection[str], *, are_left_out: bool = False
+    job: Job,
+    loader: Loader | Mix,
+    paths: Collection[str],
+    *,
+    are_left_out: bool = False,
+    known: Collection[BadFile] = (),
 ) -> Loader:
-    """Return the loader of some files, or of all others, by their paths in the identity of the data."""
+    """Return the loader of some files, or of all others, by their paths in the identity of the data.
+
+    Damaged files that are `known` to earlier runs are not those of this one.
+    """
     assert isinstance(loader, Loader)
-    files, some = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
+    some, source = files_of_paths(loader, paths), loader.source
     # in the order of the source: of_files keeps the order that it is given
-    chosen = [name for (path, *_), name in files if (path in some) != are_left_out]
-    return open_loader(job, loader.source.of_files(chosen))
+    chosen = [name for name in source.files if (name in some) != are_left_out]
+    earlier = {one.path for one in known}
+    damaged = tuple(one for one in source.damaged if one.path not in earlier)
+    return open_loader(job, replace(source.of_files(chosen), damaged=damaged))
+
+
+def files_of_paths(loader: Loader | Mix, paths: Collection[str]) -> dict[str, str]:
+    """Return files of a source, each with its path in the identity of the data, which is one of `paths`."""
+    assert isinstance(loader, Loader)
+    files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
+    return {name: path for name, (path, *_) in files if path in paths}

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from seqflow.errors import JobError, NetError
+from seqflow.errors import JobError, NetError, asked_by
 from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
-from seqflow.job.opening import loaders_of, open_batches, open_job_output
+from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output
+from seqflow.job.part_tasks import check_sendable
 from seqflow.job.step_totals import empty_batch
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix
+from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
+from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
 
 
+@asked_by("job")
 def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs:
     """Infer every tensor of a job; the errors are those that `run` would raise, before any data is read.
 
@@ -26,28 +32,46 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     """
     job = dated(job)
     loader = open_batches(job.without_rules())
+    found = refuse(job, loader, show)
+    if job.output.path is not None and (target := open_job_output(job).target) is not None:
+        earlier_run(target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
+    return found
+
+
+def refuse(
+    job: Job,
+    loader: Loader | Mix,
+    show: Callable[[JobSpecs], object] = lambda found: None,
+    *,
+    append: bool = False,
+) -> JobSpecs:
+    """Raise the errors of a job that need no data: `check`, a dry run and `run` refuse the same.
+
+    `show` gets the tensors of each source; those of the last are returned. An output that is not given is not
+    checked. An append has damaged files of its own, which are known later.
+    """
     loaders = loaders_of(loader)
     for name, one in loaders.items():
         found = infer(one, name)
         check_tables(job, one, found)
-        check_workers(job, one)
-        one.pipeline.check_rows()
+        _check_workers(job, one)
         show(found)
-    _check_output(job, loader)
-    return found
-
-
-def _check_output(job: Job, loader: Loader | Mix) -> None:
-    """Raise JobError when the output could not be written, or its columns are not those of the batches."""
-    for one in loaders_of(loader).values():
+    for one in loaders.values():
         check_targets(job, one)
-    if job.output.path is None:  # the run may be given one
-        return
-    output = open_job_output(job)
-    batch = empty_batch(loader)
-    output.check(None if batch is None else to_arrow(batch).schema)
-    if output.target is not None:
-        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
+        if not append:
+            one.source.bad_files.check(one.source.damaged)
+    if job.bad_rows.path is not None:
+        path = os.path.expanduser(job.bad_rows.path)
+        check_quarantine(path, files_of(loader), job.bad_rows.storage_options)
+    if job.output.path is not None:
+        output, batch = open_job_output(job), empty_batch(loader)
+        output.check(None if batch is None else to_arrow(batch).schema)
+        # a mix counts rows of batches, and an arrangement cuts its files at the end
+        counts = job.output.rows_per_file is not None and not output.arrangement
+        for one in loaders.values() if counts and isinstance(loader, Loader) else ():
+            if not replace(one.source, where=None).counts_rows:
+                raise rows_not_counted(one.source.origin)
+    return found
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
@@ -59,8 +83,12 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
         _check_columns("net", found.net, loader.net.outputs(tuple(found.batch)))
 
 
-def check_workers(job: Job, loader: Loader) -> None:
-    """Raise JobError when workers would have to skip batches whose numbers are not known before reading."""
+def _check_workers(job: Job, loader: Loader) -> None:
+    """Raise JobError when workers cannot read the source, or would have to skip batches whose numbers are not known
+    before reading.
+    """
+    if job.engine.has_workers:
+        check_sendable(loader.source)
     if job.skip and job.engine.has_workers and not loader.pipeline.table(loader.epoch)[1].counted:
         raise JobError(
             "skip: workers make parts by themselves, and batches of this plan are not counted before reading\n"

@@ -25,7 +25,9 @@ from seqflow.job.sections import (
 from seqflow.loader import BadRows, BatchPlan, Rows
 from seqflow.providers.bad_files import RAISE, BadFiles
 
-_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows", "bad_files")
+_UNTIL_PREPARE = (
+    "imports", "source", "mix", "order", "prepare", "constants", "keep", "require", "bad_rows", "bad_files",
+)  # fmt: skip
 
 
 @checked()
@@ -130,8 +132,9 @@ class Job:
     def read_until_prepare(
         cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     ) -> Job:
-        """Return the job in a TOML file without its [features], [batch], [net], [constants] and
-        [output]."""
+        """Return the job in a TOML file without its [features], [batch], [net] and [output], and without constants
+        whose files are not there: a vocabulary that is made of the prepared rows may be one.
+        """
         return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))
 
     @classmethod

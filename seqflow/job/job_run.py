@@ -44,9 +44,9 @@ class JobRun:
         self._job, self._loader, self._output, self._facts = job, loader, output, facts
         self._loader_of: Callable[[int], Loader | Mix] = lambda number: loader_of(job, loader, record, number)
         """Returns the loader of the files that the first run, number 0, or an append has written."""
-        self._appended: list[dict[str, Any]] = []
+        self._appended: list[dict[str, Any]]
         """Appends to the output, of which this run may be the last."""
-        self._before = Stats()
+        self._before: Stats
         """Counts of the output before this append."""
         self.outcome: Outcome = "new"
         self.damaged: list[OutputFile] = []
@@ -71,6 +71,7 @@ class JobRun:
     def _begin(self) -> None:
         """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
+        self._appended, self._before = [], Stats()
         self._handler = BadRowHandler(self._job.bad_rows, files_of(self._loader))
         self._bad_rows = self._handler.file
         self._state = self._loader.state_dict()
@@ -82,7 +83,10 @@ class JobRun:
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else BadRows("skip")
-        self._handler = BadRowHandler(policy, files_of(self._loader), pieces=pieces or ())
+        self._appended = appended_in(record)
+        self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
+        files = files_of(self._loader)
+        self._handler = BadRowHandler(policy, files, pieces=pieces or (), before=self._before)
         self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
@@ -91,8 +95,6 @@ class JobRun:
             self._begin()
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])
-        self._appended = appended_in(record)
-        self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
         if not self._is_sealed:
             self._part, self._loader = record["part"], self._loader_of(len(self._appended))
             if record["loader"] is None:  # an append begins
@@ -134,7 +136,7 @@ class JobRun:
     def _write(self, progress: Progress | None) -> Batches:
         """Write all parts and commit those that are full; return the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
-        self._handler.check_bounds(stats, self._before)
+        self._handler.check_bounds(stats)
         if progress is not None:
             progress(stats, self._total_rows())
         if isinstance(loader, Mix):
@@ -145,7 +147,7 @@ class JobRun:
             start = self._make_here(loader, stats, progress)
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
-        self._handler.check_bounds(stats, self._before)
+        self._handler.check_bounds(stats)
         self.counts = counts_of(stats)
         return Batches(start, None)
 
@@ -299,7 +301,7 @@ class JobRun:
         self._noted_counts = self.counts
         self._num_pieces = self._bad_rows.num_pieces
         self._output.note_soon(self)
-        self._handler.check_bounds(stats, self._before)
+        self._handler.check_bounds(stats)
 
     def _place(self) -> dict[str, Any]:
         """Return the position of the loader in the sequence of batches, at the beginning of the next part."""

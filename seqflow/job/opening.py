@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def open_batches(job: Job) -> Loader | Mix:
     if job.mix is None:
         return open_loader(job)
     import_job_modules(job)
-    sources = {one.name: providers.open(**open_options(one.source, job)) for one in job.mix.sources}
+    sources = {one.name: open_source(one.source, job) for one in job.mix.sources}
     first, *_ = sources.values()
     return Mix(
         sources,
@@ -74,7 +75,7 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     import_job_modules(job)
     index = job.order.index if source is None else None
     if source is None:
-        source = providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
+        source = open_source(replace(job.source, columns=opened_columns(job)), job)
         source = curated(job, source) if job.rules else source
     return Loader(
         source, columns=job.source.columns, index=index, **_loader_options(job, source), **_totals(job)
@@ -103,6 +104,12 @@ def warn_of_empty(loader: Loader) -> None:
 def files_of(loader: Loader | Mix) -> tuple[str, ...]:
     """Return the files of all sources."""
     return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
+
+
+def open_source(section: SourceSection, job: Job) -> Provider:
+    """Open a source of a job. The bound on damaged files holds for a run, which may be an append to other files."""
+    opened = providers.open(**{**open_options(section, job), "bad_files": replace(job.bad_files, max=None)})
+    return replace(opened, bad_files=job.bad_files) if opened.bad_files.leaves_out else opened
 
 
 def open_options(section: SourceSection, job: Job) -> dict[str, Any]:

@@ -135,11 +135,7 @@ def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
 
     Raise JobError or ProviderError when only this process can read it.
     """
-    if provider.is_stream:
-        raise JobError(
-            f"engine: {provider.origin} is a stream of this process, which no other can read\n"
-            '  write it to files first, or run with kind = "local" and no workers'
-        )
+    check_sendable(provider)
     try:
         # a worker has the files of its part only: values of dictionary columns come from all files
         provider.find_dictionaries(columns)
@@ -150,6 +146,15 @@ def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
         raise JobError(
             f"engine: {provider.origin} cannot be sent to other processes: {type(error).__name__}: {error}"
         ) from None
+
+
+def check_sendable(provider: Provider) -> None:
+    """Raise JobError for a stream, which only this process can read."""
+    if provider.is_stream:
+        raise JobError(
+            f"engine: {provider.origin} is a stream of this process, which no other can read\n"
+            '  write it to files first, or run with kind = "local" and no workers'
+        )
 
 
 def absolute(job: Job, cpus: int) -> Job:

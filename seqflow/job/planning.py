@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqflow.byte_sizes import format_bytes
+from seqflow.errors import asked_by
+from seqflow.job.checking import refuse
 from seqflow.job.dated_paths import dated
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
-from seqflow.job.step_totals import empty_batch
-from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
 from seqflow.loader.order.windows import Windows
 from seqflow.loader.plans.balance import StepCosts
@@ -72,6 +72,7 @@ def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
     ]
 
 
+@asked_by("job")
 def plan(job: Job) -> Plan:
     """Plan a run of the job. Read one window at most, and write nothing.
 
@@ -79,10 +80,8 @@ def plan(job: Job) -> Plan:
     """
     job = dated(job)
     loader = open_loader(job.without_rules())
-    check_targets(job, loader)
-    batch = empty_batch(loader)
+    refuse(job, loader)
     output = open_job_output(job)
-    output.check(None if batch is None else to_arrow(batch).schema)
     arranged: dict[str, Any] = {
         "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
         "partition_by": output.arrangement.partition_by,

@@ -128,7 +128,7 @@ def read_sections(
     """Return the fields of the Job in a TOML file, with some settings replaced; raise JobError for a malformed
     file or setting.
 
-    With `only`, all other sections are ignored.
+    With `only`, all other sections are ignored, and constants whose files are not there.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -149,7 +149,15 @@ def read_sections(
     for name, value in overrides.items():
         _override(tables, name, value)
     _check_known(_READERS, tables, "", job_file)
-    return _sections({name: tables[name] for name in tables if only is None or name in only}, job_file)
+    if only is not None:
+        tables = {name: tables[name] for name in tables if name in only}
+        constants = _table(tables, "constants", job_file)
+        tables["constants"] = {
+            name: file
+            for name, file in constants.items()
+            if not isinstance(file, str) or os.path.isfile(job_file.locate(f"constants.{name}", file))
+        }
+    return _sections(tables, job_file)
 
 
 def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:

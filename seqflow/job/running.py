@@ -9,19 +9,17 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
-from seqflow.errors import JobError
+from seqflow.errors import JobError, asked_by
 from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files, new_files
-from seqflow.job.checking import check_tables, check_workers
+from seqflow.job.checking import refuse
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.curating import keys_jobs
 from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
-from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
 from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
 from seqflow.job.repair import check_complete
-from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
@@ -81,6 +79,7 @@ class Report:
     """New files whose rows were added to a complete output, by their paths in the identity of the data."""
 
 
+@asked_by("job")
 @checked()
 def run(
     job: Job,
@@ -133,10 +132,8 @@ def run(
     job = dated(job, resume=resume, append=append)
     loader = open_batches(job.without_rules())
     # before the output is opened: a job that is refused leaves no files
+    refuse(job, loader, append=append)
     for one in loaders_of(loader).values():
-        check_targets(job, one)
-        check_tables(job, one, infer(one))
-        check_workers(job, one)
         warn_of_empty(one)
     if job.rules:
         if append:
@@ -204,7 +201,7 @@ def _write_output(
         facts["curated"] = loader.source.dropped
     target, new, record = output.target, None, None
     if append and target is not None and isinstance(loader, Loader):
-        new = new_files(target, facts["job"], loader)
+        new = new_files(target, job, facts["job"], loader)
     known = facts if new is None else new.facts
     earlier = None if target is None else earlier_run(target, known["job"], **options)
     if target is not None and earlier is not None:
@@ -213,7 +210,7 @@ def _write_output(
         if damaged:
             record = output.reopen(record)
         elif earlier.is_complete and new is not None:
-            record, known = begun_append(record, new), facts
+            record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()

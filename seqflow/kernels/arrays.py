@@ -27,6 +27,15 @@ def is_masked(kind: type) -> bool:
     return "numpy.ma" in sys.modules and issubclass(kind, np.ma.MaskedArray)
 
 
+def not_an_array(name: str, value: Any, error: Exception) -> tuple[str, str]:
+    """Return the message, and advice, for an object whose `__array__` has failed, or a list of such objects."""
+    items = value if isinstance(value, (list, tuple)) else (value,)
+    if any(getattr(one, "requires_grad", False) is True for one in items):
+        advice = "seqflow.torch.ops has the ops on tensors, with gradients; x.detach() is one without"
+        return f"{name} is a tensor of torch that requires a gradient, expected an array", advice
+    return f"{name} does not become an array: {error}", ""
+
+
 def row_text(array: Array) -> str:
     """The shape of its rows, for messages."""
     return f"[{', '.join(['_', *map(str, array.shape[1:])])}]"

@@ -183,7 +183,7 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
         raise OpError.of(
             "Loader.bad_files",
             "is 'quarantine', but bad_rows names no file",
-            "bad_rows=BadRows('quarantine', path) names one, in a job [bad_rows] path",
+            "%(bad_rows.path)s names one",
         )
     return bad_rows
 

@@ -30,8 +30,8 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "batches data_fingerprint deal epochs_differ is_resuming iteration loaders pipeline place quotas recipe "
-        "settings window_maker"
+        "batches data_fingerprint deal epochs_differ is_elsewhere is_resuming iteration loaders passes pipeline "
+        "place quotas recipe settings window_maker"
     ),
 )
 @checked()
@@ -49,13 +49,18 @@ class EpochBatches:
         """Place where the next iteration begins; None is the first batch of `epoch`."""
         self._progress: Progress | None = None
         """Progress of the last iteration, unless it was exhausted."""
+        self.passes: Any = None
+        """Count of the passes of worker processes of a DataLoader, whose places this process does not know."""
+        self._passes_before = 0
+        """Passes that had begun when this process last set the place."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return its settings and its position, without what it has read."""
-        return {name: value for name, value in vars(self).items() if name not in ("_stats", "_run")}
+        left = ("_stats", "_run", "passes", "_passes_before")
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _stats=Stats(), _run=None)
+        vars(self).update(state, _stats=Stats(), _run=None, passes=None, _passes_before=0)
 
     @property
     def deal(self) -> Deal:
@@ -80,6 +85,15 @@ class EpochBatches:
         return self._start is not None
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether workers of a DataLoader have handed out batches since this process last set the place."""
+        return self.passes is not None and int(self.passes) > self._passes_before and not self.passes.is_here
+
+    def _set_here(self) -> None:
+        """Note that the place of the next batch is the one that this process knows."""
+        self._passes_before = int(self.passes or 0)
+
+    @property
     def epochs_differ(self) -> bool:
         """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
         return self.pipeline.epochs_differ
@@ -100,6 +114,7 @@ class EpochBatches:
         """Begin the next iteration with the first batch of an epoch."""
         _check_counts("set_epoch", epoch=epoch)
         self.epoch, self._start, self._progress = epoch, None, None
+        self._set_here()
 
     def __bool__(self) -> bool:
         return True  # also where the number of batches is not known, and where it is 0
@@ -173,6 +188,7 @@ class EpochBatches:
             run: Run = self.pipeline.run(start, consumer)  # type: ignore[arg-type]
             iteration = Iteration(run, start, consumer)
             self._progress, self._run = iteration.progress, iteration.run
+            self._set_here()
             yield iteration
             iteration.check_start()
             if self._progress is iteration.progress:  # no other place was set meanwhile
@@ -250,12 +266,12 @@ class EpochBatches:
         """Return the first n batches of the coming epoch; the position of the loader does not change."""
         if n < 0:
             raise OpError(f"take: n is {n}, expected 0 or more")
-        before = self.epoch, self._start, self._progress
+        before = self.epoch, self._start, self._progress, self._passes_before
         try:
             with closing(iter(self)) as batches:
                 return list(islice(batches, n))
         finally:
-            self.epoch, self._start, self._progress = before
+            self.epoch, self._start, self._progress, self._passes_before = before
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the batches of the coming epoch as a stream of Arrow record batches, as `to_arrow` makes them.
@@ -277,8 +293,17 @@ class EpochBatches:
     def state_dict(self) -> dict[str, Any]:
         """Return the place after the last batch handed out, as JSON-compatible values.
 
-        Before the first batch it is the place at which the next iteration begins.
+        Before the first batch it is the place at which the next iteration begins. Raise OpError if the worker
+        processes of a DataLoader hand out the batches, until the next `set_epoch`: they tell their place only to
+        torchdata's StatefulDataLoader.
         """
+        if self.is_elsewhere:
+            raise OpError(
+                "state_dict: the worker processes of a DataLoader hand out the batches, and this process does not "
+                "know how many were used\n"
+                "  use torchdata's StatefulDataLoader and its state_dict(), or num_workers=0; "
+                'loader.to("torch") makes batches in threads'
+            )
         return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint()}
 
     def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
@@ -293,6 +318,7 @@ class EpochBatches:
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch
+        self._set_here()
 
     def to(
         self,
@@ -349,9 +375,11 @@ class TensorBatches:
 
     @one_at_a_time
     def __iter__(self) -> Generator[dict[str, Any], None, None]:
+        from seqflow.torch.loader_dataset import TensorBatch  # it imports torch
+
         for batch in self.loader:
-            tensors = to_tensors(batch, **self._options)
-            yield _numbered(tensors, batch)
+            tensors = TensorBatch(to_tensors(batch, **self._options), batch)
+            yield tensors
             del batch, tensors  # or they would stay in memory until the next ones are made
 
     def set_epoch(self, epoch: int) -> None:
@@ -365,10 +393,3 @@ class TensorBatches:
 
     def stats(self) -> Stats:
         return self.loader.stats()
-
-
-def _numbered(tensors: dict[str, Any], batch: Record) -> dict[str, Any]:
-    """Return the tensors of a batch, with its number and the sources of its rows."""
-    from seqflow.torch.loader_dataset import TensorBatch
-
-    return TensorBatch(tensors, getattr(batch, "sources", ()), batch.number)

@@ -199,6 +199,7 @@ class Loader(EpochBatches):
                 spans_of(skip), found, each,
             )
         )  # fmt: skip
+        self.pipeline.check_rows()
 
     def __repr__(self) -> str:
         """Return a text with its batches, source, windows, and the known facts about their number and fill; no

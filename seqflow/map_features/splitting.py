@@ -1,7 +1,7 @@
 """`features`: splits a map column into one jagged tensor for each key."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,18 @@ from seqflow.errors import LodError, OpError, OpTypeError, UnknownColumnError, n
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
 from seqflow.record import Record, from_arrow, take_rows
+from seqflow.record.record import parents_by_name
+from seqflow.torch.tensors import from_tensors, to_tensors
 
 Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 
+@overload
+def features(record: Record, column: str, names: Names) -> Record: ...
+@overload
+def features(record: Any, column: str, names: Names) -> Any: ...
 @checked()
-def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Record:
+def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Any:
     """Return the features of a map column: for each of `names`, the value in the map of each row under this key.
 
     A map of lists gives the tensors `name.lengths` and `name.values` of each feature, at any depth of lists;
@@ -26,7 +32,8 @@ def features(record: Any, column: str, names: Annotated[Names, are_distinct, "ke
     out. A row that has a key twice is an error.
 
     Args:
-        record: Record, or an argument of `from_arrow`.
+        record: Record, an argument of `from_arrow`, or tensors by name: a dict of arrays, or of tensors of torch
+            such as a batch of `loader.to("torch")`. The result is a Record, and tensors by name for tensors.
         column: Name of the map column.
         names: Keys of the features, integers or texts, each once; a mapping has keys and the names of their
             features.
@@ -40,6 +47,8 @@ def features(record: Any, column: str, names: Annotated[Names, are_distinct, "ke
       pages.lengths   int64  [2]  2, 1
         pages.values  int64  [3]  10, 11, 11
     """
+    if isinstance(record, Mapping) and not isinstance(record, Record):
+        return _of_mapping(record, column, names)
     record = record if isinstance(record, Record) else from_arrow(record)
     asked = _asked(names)
     keys, places = _keys_and_places(record, column, list(asked))
@@ -63,6 +72,17 @@ def features(record: Any, column: str, names: Annotated[Names, are_distinct, "ke
     parents |= {name: None for name in tensors if name not in parents}
     schema = _schema(record, column, list(asked.values()))
     return Record(tensors, parents, record.num_rows, schema, dictionaries)
+
+
+def _of_mapping(given: Mapping[str, Any], column: str, names: Names) -> Any:
+    """Return the features of a column in a mapping of arrays, or of tensors, by their names."""
+    own = {name: one for name, one in given.items() if str(name).startswith(f"{column}.")}
+    arrays = from_tensors(own)
+    lengths = arrays.get(f"{column}.lengths")
+    found = features(
+        Record(arrays, parents_by_name(arrays), 0 if lengths is None else len(lengths)), column, names
+    )
+    return found if all(isinstance(one, np.ndarray) for one in own.values()) else to_tensors(found)
 
 
 def _schema(record: Record, column: str, names: list[str]) -> pa.Schema | None:

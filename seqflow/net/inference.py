@@ -153,7 +153,7 @@ class _Inference:
             name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
         )
         self.equalities.specs.setdefault(self.terms.value(name), spec)
-        if spec.shape.dimensions and spec.axes[0].is_rows:
+        if spec.shape.dimensions and spec.axes[0] is not None and spec.axes[0].is_rows:
             self.equalities.count_rows(spec.axes[0], spec.shape[0], f"{name} has the same rows")
         return spec
 

@@ -194,7 +194,10 @@ class _Lowering:
         try:
             return registry.get(call.op)
         except UnknownOpError as error:
-            self.fail(call.location, error.message, error.advice)
+            methods = (
+                "an op stands alone: a tensor has no methods, a net no modules; " if "." in call.op else ""
+            )
+            self.fail(call.location, error.message, methods + error.advice)
 
     def attributes(self, call: NetCall, op: OpDef) -> dict[str, Any]:
         """Return all attributes of a call, checked, with defaults; the content of a file may be given as a tensor."""

@@ -110,7 +110,14 @@ class Net:
         if missing is not None:
             guess = nearest(missing, [*given, *self.assigned])
             what = f"nothing assigns {missing!r}, and it is not given{guess}"
-            fail(self.text, self._locations[missing], what, f"given are {', '.join(given)}")
+            advice = f"given are {', '.join(given)}"
+            column, text = missing.removesuffix(".values"), f"{missing}.text"
+            if f"{text}.values" in given:  # parts of a message, as OpenAI has them
+                advice = (
+                    f"{column} is a list of parts with texts: {text}.values are the bytes of all, and of each list "
+                    f"there are n = lengths_sum({text}.lengths, {column}.lengths) (docs/nlp.md)\n  {advice}"
+                )
+            fail(self.text, self._locations[missing], what, advice)
 
     @cached_property
     def _locations(self) -> dict[str, Location]:

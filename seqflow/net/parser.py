@@ -34,15 +34,21 @@ _DEEPEST = 64
 """Most levels of lists and calls of ops, which are read by recursion; arithmetic may be nested to any depth."""
 _ENDS = (",", ")", "]")
 _END_NAMES = {"newline": "the end of the line", "end": "the end of the net"}
+_NO_PYTHON = (
+    "a net has no loops, functions or slices: an op works on all rows at once, and lengths say where each begins "
+    "(lengths_sum, truncate, slice_sequences); `seqflow ops` lists all"
+)
 _ADVICE = {
     "=": "operands of an expression are given by position; equality is ==",
     "[": "an expression works element by element: it has no lists",
+    "for": _NO_PYTHON,
 }
 """Advice on marks that arithmetic does not have."""
 LEXICON = Lexicon(
     "a name, a literal or punctuation",
     {
-        "@": "the operands of a net have names",
+        "@": "matmul(x, w) multiplies matrices; the operands of a net have names",
+        ":": _NO_PYTHON,
         ".": "what a call gives is assigned to names: x, mask = pad(ids, n)",
         **dict.fromkeys("\"'", "a text ends, on its line, with the quote that it begins with"),
     },

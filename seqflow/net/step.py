@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from seqflow.errors import SeqflowError
 from seqflow.net.syntax import Formula, Listed, LiteralOperand, NetCall, Reference, Statement, references
 from seqflow.printable import printable
@@ -102,7 +100,7 @@ def shown(value: Any) -> str:
     """Return a short text for a tensor, a spec or a list of these."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "device") else str(value)
 
 
 def each(operand: Input, read: Callable[[Any], Any]) -> Any:

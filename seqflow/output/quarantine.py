@@ -66,6 +66,40 @@ def form_of(path: Path) -> FileForm:
     return FileForm(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
+def check_quarantine(
+    path: Path | str, files: Sequence[str], options: Mapping[str, Any] | None
+) -> QuarantineCopy | None:
+    """Return the copy of a quarantine file in a store; None for a local file.
+
+    Raise ProviderError when there is a file that it may not replace.
+    """
+    shown = str(path)
+    if (source := overwritten(path, files)) is not None:
+        raise ProviderError(f"quarantine: {shown!r} is {source!r}, a file of the source")
+    copy = QuarantineCopy(shown, options) if is_uri(shown) else None
+    path = Path(path) if copy is None else copy.path
+    exists = path.exists() if copy is None else copy.exists
+    if exists and not _is_quarantine(path if copy is None else copy.opened(), form_of(path)):
+        raise ProviderError(
+            f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n  choose a new name"
+        )
+    return copy
+
+
+def _is_quarantine(file: Any, form: FileForm) -> bool:
+    """Return whether an existing file is a quarantine file."""
+    try:
+        schema = schema_of(file, form.kind)
+    except (pa.ArrowException, OSError):
+        return False
+    return any(
+        field.name.rstrip("_") == "bad"
+        and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
+        for field in schema
+        if pa.types.is_struct(field.type)
+    )
+
+
 class QuarantinePiece:
     """A piece of a quarantine file that another process writes, under a name of its own."""
 
@@ -117,18 +151,9 @@ class Quarantine:
         pieces: Sequence[Mapping[str, Any]] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        shown = str(path)
-        if (source := overwritten(path, files)) is not None:
-            raise ProviderError(f"quarantine: {shown!r} is {source!r}, a file of the source")
-        self._copy = QuarantineCopy(shown, options) if is_uri(shown) else None
+        self._copy = check_quarantine(path, files, options)
         self._path = path = Path(path) if self._copy is None else self._copy.path
         self._form = form_of(path)
-        exists = path.exists() if self._copy is None else self._copy.exists
-        if exists and not self._is_quarantine():
-            raise ProviderError(
-                f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n"
-                "  choose a new name"
-            )
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
         names = [piece["name"] for piece in pieces]
         if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
@@ -291,19 +316,6 @@ class Quarantine:
                     self._copy.publish()
         finally:
             self.leave()
-
-    def _is_quarantine(self) -> bool:
-        """Return whether the existing file is a quarantine file."""
-        try:
-            schema = schema_of(self._path if self._copy is None else self._copy.opened(), self._form.kind)
-        except (pa.ArrowException, OSError):
-            return False
-        return any(
-            field.name.rstrip("_") == "bad"
-            and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
-            for field in schema
-            if pa.types.is_struct(field.type)
-        )
 
 
 class NoQuarantine:

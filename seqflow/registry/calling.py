@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpError, OpTypeError, SeqflowError
-from seqflow.registry.errors import explain, explain_memory, name_op
+from seqflow.registry.errors import explain, explain_memory, missing_input, name_op, too_many_inputs
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
 from seqflow.signature.language import CONCRETE_DTYPES
@@ -39,8 +39,6 @@ def {name}({parameters}):
         raise OpError(f"{name}: {{error}}") from error
 """
 
-
-_ADVICE_ON_LENGTHS = "lengths are inputs of ops; for a Sequence, which has its own: seqflow.auto.{}(sequence)"
 
 _RENAMED = """\
     if {given}:
@@ -164,14 +162,10 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
     def check(values: tuple[Any, ...], given: tuple[Any, ...], extra: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
             if extra:
-                keywords = "".join(f" {one.name}=" for one in attributes)
-                raise OpTypeError(
-                    f"found {len(values) + len(extra)} inputs, expected {len(values)}",
-                    advice=f"attributes are given by keyword:{keywords}" if keywords else "",
-                )
+                raise too_many_inputs(len(values) + len(extra), inputs, attributes)
             for input, value in zip(inputs, values, strict=True):
                 if value is _UNSET:
-                    raise OpTypeError(f"{input} is missing", advice=_ADVICE_ON_LENGTHS.format(name))
+                    raise missing_input(input, name)
             for attribute, value in zip(attributes, given, strict=True):
                 if value is _UNSET:
                     raise OpTypeError(

@@ -1,15 +1,15 @@
 """Errors of an op, with the name and the inputs of the op."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, SeqflowError
+from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, OpTypeError, SeqflowError
 from seqflow.kernels import KernelError
 from seqflow.kernels.error import KernelMemoryError, beyond_memory
-from seqflow.signature import Signature
+from seqflow.signature import Attribute, Signature
 
 _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
 
@@ -17,6 +17,19 @@ _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": L
 def name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
     """Return the error with the name of the op in its message."""
     return error.in_op(name, "" if isinstance(error, OpError) else signature.inputs_text)
+
+
+def too_many_inputs(count: int, expected: Sequence[str], attributes: Sequence[Attribute]) -> OpTypeError:
+    """Return the error of a call with more inputs than the op has: attributes are given by keyword."""
+    keywords = "".join(f" {one.name}=" for one in attributes)
+    advice = f"attributes are given by keyword:{keywords}" if keywords else ""
+    return OpTypeError(f"found {count} inputs, expected {len(expected)}", advice=advice)
+
+
+def missing_input(name: str, op: str) -> OpTypeError:
+    """Return the error of a call without one of its inputs."""
+    advice = f"lengths are inputs of ops; for a Sequence, which has its own: seqflow.auto.{op}(sequence)"
+    return OpTypeError(f"{name} is missing", advice=advice)
 
 
 def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError:

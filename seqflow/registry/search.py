@@ -48,10 +48,15 @@ def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
 
 
 def ops_for(name: str) -> str:
-    """Return a sentence that names the ops which a name may mean; empty if there is none."""
+    """Return a sentence that names the ops which a name may mean, or the method `sum` of a tensor, `x.sum`; empty if
+    there is none.
+    """
     from seqflow.registry import lookup
 
-    hits = search(name, map(lookup.get, lookup.names()))[:_NEAREST]
+    owner, _, method = name.rpartition(".")
+    hits = search(name if set(_words(owner)) <= _PATHS else method, map(lookup.get, lookup.names()))[
+        :_NEAREST
+    ]
     return "ops of seqflow.ops: " + ", ".join(hit.name for hit in hits) if hits else ""
 
 

@@ -711,7 +711,9 @@ class InferenceContext:
     ) -> tuple[Term | None, Dimension]:
         """Return the row space and the size of an axis, counted from the end."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
-        opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
+        opposite = any(
+            self._held(key, axis + rank) is not None and shape[axis] != 1 for key, shape in longest
+        )
         sizes = [
             size for size in _along(parts, axis) if size != 1
         ]  # a size of 1 is repeated, whatever rows it has

@@ -12,7 +12,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
-from seqflow.kernels.arrays import Array, is_masked
+from seqflow.kernels.arrays import Array, is_masked, not_an_array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.kernels.exact import EXACT, changed
 from seqflow.signature.language import (
@@ -39,10 +39,11 @@ from seqflow.signature.language import (
     parts,
     sizes_given,
 )
-from seqflow.signature.order import advice_on_order
+from seqflow.signature.order import advice_on_numbers, advice_on_order
 from seqflow.signature.shared_dtypes import check_alike, dtypes_of, widen_texts
 
 Known = dict[object, Any]
+NOT_A_SCALAR = "reduce_sum(x) is a scalar; Net.gradient has cotangent= for other results"
 
 
 def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -56,6 +57,7 @@ def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, A
         return _bind(signature, values, attributes)
     except SeqflowError as error:
         advice = advice_on_order(signature, values, lambda moved: _bind(signature, moved, attributes))
+        advice = advice or advice_on_numbers(signature, values, attributes)
         if advice:
             error.advice = advice
         raise
@@ -181,7 +183,8 @@ def as_array(name: str, value: Any) -> Array:
     except MemoryError:
         raise
     except Exception as error:  # raised by the object's own __array__
-        raise OpTypeError(f"{name} does not become an array: {error}") from None
+        message, advice = not_an_array(name, value, error)
+        raise OpTypeError(message, advice=advice) from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
     if kinds and array.dtype.kind in "fSUmM" and kinds not in ({float}, {str}):
@@ -226,7 +229,8 @@ def _check_rank(argument: Argument, array: Array) -> None:
         return
     wanted = f"{rank} or more" if argument.rest is not None else str(rank)
     raise ShapeError(
-        f"{argument.name} has {array.ndim} dimensions {array.shape}, expected {wanted} ({argument})"
+        f"{argument.name} has {array.ndim} dimensions {array.shape}, expected {wanted} ({argument})",
+        advice=NOT_A_SCALAR if wanted == "0" else "",
     )
 
 

@@ -10,7 +10,7 @@ from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.shape import Equalities, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
-from seqflow.signature.bind_arrays import expected_dtype
+from seqflow.signature.bind_arrays import NOT_A_SCALAR, expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
 from seqflow.signature.bind_sizes import AxisLabel, CheckSize, KnownSizes, OutputShape, read_axis
 from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Signature
@@ -114,7 +114,10 @@ def _checked(one: BoundInput) -> BoundInput:
     more = 0 if shape.dimensions is None else len(shape.dimensions) - argument.rank
     if more and (more < 0 or argument.rest is None):
         wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
-        raise ShapeError(f"{label} has shape {shape}, expected {wanted} dimensions ({argument})")
+        raise ShapeError(
+            f"{label} has shape {shape}, expected {wanted} dimensions ({argument})",
+            advice=NOT_A_SCALAR if wanted == "0" else "",
+        )
     return one
 
 

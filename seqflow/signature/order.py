@@ -1,6 +1,6 @@
 """Finds an order of the arguments in which they would fit, for the advice of errors."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, permutations
 from typing import Any
 
@@ -29,6 +29,16 @@ def advice_on_order(signature: Signature, values: Sequence[Any], bind: Bind) -> 
         if _fits(signature, moved, bind):
             return _advice([(names[a], names[b]) for a, b in zip(given, order, strict=True) if a != b])
     return ""
+
+
+def advice_on_numbers(signature: Signature, values: Iterable[Any], attributes: Iterable[str]) -> str:
+    """Return advice if a number is given for an input that has rows: attributes are given by keyword; else ""."""
+    keywords = "".join(f" {name}=" for name in attributes)
+    wrong = any(
+        type(value) in (int, float) and isinstance(item, Argument) and item.rank > 0
+        for item, value in zip(signature.inputs, values, strict=False)
+    )
+    return f"attributes are given by keyword:{keywords}" if wrong and keywords else ""
 
 
 def _orders(given: Sequence[int]) -> Iterator[tuple[int, ...]]:

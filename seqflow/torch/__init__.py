@@ -89,4 +89,5 @@ def __getattr__(name: str) -> Any:
         return import_module("seqflow.torch.ops")
     if name == "module":
         return import_module("seqflow.torch.net_module").module
-    raise AttributeError(f"module 'seqflow.torch' has no attribute {name!r}")
+    advice = "" if name.startswith("_") else "\n  ops on tensors are in seqflow.torch.ops"
+    raise AttributeError(f"module 'seqflow.torch' has no attribute {name!r}{advice}")

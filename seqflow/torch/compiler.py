@@ -41,6 +41,20 @@ def constant_when_traced(function: F) -> F:
     return function
 
 
+def known_sizes(tensor: Any) -> tuple[int | None, ...]:
+    """Return the sizes below 2 that the compiler knows, None for others: a program is not bound to a size by this."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true as is_known
+
+    return tuple([1 if is_known(size == 1) else 0 if is_known(size == 0) else None for size in tensor.shape])
+
+
+def never_left_out(op: Any) -> None:
+    """Mark an op that only checks, so that the compiler does not leave it out because nothing uses its result."""
+    from torch.fx.node import has_side_effect
+
+    has_side_effect(op)
+
+
 def never_traced(function: F) -> F:
     """Return the function, marked so that the compiler runs it as it is, with all that it calls.
 

@@ -26,8 +26,10 @@ def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_se
     For it the dataset gives the batches of all ranks, so that each batch is seen once. Its `dispatch_batches`
     cuts all tensors to the same number of rows, and is an OpError.
 
-    With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. If
-    the loader's nets are native, threads alone are faster: prefer `loader.to("torch")`.
+    With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. With
+    workers of a plain DataLoader, `state_dict()` of the dataset and of the loader is an OpError, since this
+    process does not know which batches were used. If the loader's nets are native, threads alone are faster:
+    prefer `loader.to("torch")`.
 
     Args:
         loader: Loader or Mix.
@@ -53,7 +55,8 @@ def data_loader(
 
     If files of the source are in a store, its workers are spawned, since clients of stores do not work in a
     forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be
-    picklable.
+    picklable. With workers, `loader.state_dict()` is an OpError: to resume, pass `iterable(loader)` to
+    torchdata's StatefulDataLoader.
 
     Args:
         loader: Loader or Mix.

@@ -17,13 +17,33 @@ from seqflow.thread_guards import one_at_a_time
 from seqflow.torch.collation import collate
 from seqflow.torch.tensors import to_tensors
 
-_SET, _EPOCH, _BEGUN, _ENDED = range(4)
-_MOST_WORKERS = 1021
-"""Largest number of workers that share the state: with the three cells before them 8 KiB, two pages of memory."""
+_SET, _EPOCH, _ENDED = range(3)
+_MOST_WORKERS = 1022
+"""Largest number of workers that share the state: with the two cells before them 8 KiB, two pages of memory."""
+
+
+class PassCount:
+    """Number that grows when a worker begins a pass over a loader's batches, in shared memory."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._count = torch.zeros((), dtype=torch.int64).share_memory_()
+
+    def __int__(self) -> int:
+        return int(self._count)
+
+    def begin(self) -> None:
+        self._count += 1
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process is one of the workers."""
+        return get_worker_info() is not None
 
 
 class Passes:
-    """Current epoch, and the workers that have begun and finished it, in shared memory."""
+    """Current epoch, and the workers that have finished it, in shared memory."""
 
     def __init__(self) -> None:
         import torch
@@ -41,17 +61,9 @@ class Passes:
         """Epoch that was set last."""
         return int(self._cells[_EPOCH])
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a worker has begun a pass since the epoch was set."""
-        return bool(self._cells[_BEGUN])
-
     def set_epoch(self, epoch: int) -> None:
-        self._cells[_EPOCH], self._cells[_BEGUN] = epoch, 0
+        self._cells[_EPOCH] = epoch
         self._cells[_SET] += 1  # last: a worker that sees this number must find the epoch that belongs to it
-
-    def begin(self) -> None:
-        self._cells[_BEGUN] = 1
 
     def end(self, worker: int) -> None:
         """Record that a worker has ended its pass over the current epoch."""
@@ -70,13 +82,15 @@ class TensorBatch(dict[str, Any]):
     """Tensors of a batch by name; PyTorch's `default_collate` calls `collate` for lists of it."""
 
     def __init__(
-        self, tensors: Mapping[str, Any], sources: tuple[str, ...] = (), number: int | None = None
-    ) -> None:
+        self, tensors: Mapping[str, Any], batch: Any = None
+    ) -> None:  # Accelerate makes one of a dict
         super().__init__(tensors)
-        self.number = number
+        self.number: int | None = getattr(batch, "number", None)
         """Number of the batch in its epoch, counted over all ranks."""
-        self.sources = sources
+        self.sources: tuple[str, ...] = getattr(batch, "sources", ())
         """Names of the sources of the rows, for a batch of a Mix."""
+        self.parents: Mapping[str, str | None] = getattr(batch, "parents", {})
+        """Lengths that describe the rows of each tensor, or None for the rows of the batch, as in a Record."""
 
 
 default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
@@ -90,6 +104,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self.options = options
         self._deal = loader.deal
         self._passes = Passes()
+        self._count = loader.passes = loader.passes or PassCount()
         self._times_set = 0
         """Number of times that the epoch had been set when this copy of the dataset last read it."""
         self._state: Mapping[str, Any] | None = None
@@ -100,7 +115,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next pass with the first batch of an epoch, or after the state of this epoch that was loaded."""
-        if (self._state or self.loader.is_resuming) and not self._passes.has_begun:
+        if (self._state or self.loader.is_resuming) and not self.loader.is_elsewhere:
             resumed = self._state["loader"]["epoch"] if self._state else self.loader.epoch
             if resumed != epoch:
                 raise OpError(
@@ -157,11 +172,9 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self.loader.deal = self._deal_of(worker, workers, is_sharded)
         try:
             if in_worker:
-                self._passes.begin()
+                self._count.begin()
             for batch in self.loader:
-                yield TensorBatch(
-                    to_tensors(batch, **self.options), getattr(batch, "sources", ()), batch.number
-                )
+                yield TensorBatch(to_tensors(batch, **self.options), batch)
             if in_worker:
                 self._passes.end(worker)
         finally:
@@ -173,6 +186,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         return replace(self._deal, ranks=ranks, worker=worker, workers=workers)
 
     def state_dict(self) -> Mapping[str, Any]:
+        """Return the state of the batches that this process makes; raise OpError if worker processes make them."""
         _, workers = _worker()
         return self._state or {"loader": self.loader.state_dict(), "workers": workers}
 

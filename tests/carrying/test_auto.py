@@ -264,3 +264,21 @@ def test_calls_of_one_kind_with_other_sizes_are_planned_once_and_right():
         assert auto.reshape(data, [-1, 2, 2]).lod is data.lod
         assert lod_of(auto.reshape(data, [n, 4, 1])) == [[n]]
         assert lod_of(auto.concat([data, data])) is None
+
+
+@pytest.mark.parametrize("convert", [np.asarray, "tensor"])
+def test_an_array_does_not_repeat_the_rows_of_a_sequence(convert):
+    """Predictions [N, 1] minus labels [N] would be [N, N]."""
+    if convert == "tensor":
+        convert = pytest.importorskip("torch").tensor
+    y, labels = Sequence(convert([[1.0], [2.0], [3.0]]), [1, 2]), convert([1.0, 2.0, 3.0])
+    for call in (
+        lambda: y - labels,
+        lambda: auto.sub(labels, y),
+        lambda: auto.expression(y, labels, expr="x * y"),
+    ):
+        with pytest.raises(LodError, match=r"has shape \(3,\), but .* \(3, 1\): rows do not broadcast"):
+            call()
+    assert (y - labels[:, None]).values.tolist() == [[0], [0], [0]]
+    assert (y - labels[None]).values.shape == (3, 3)
+    assert (y - labels[:1]).values.shape == (3, 1)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -74,6 +75,11 @@ def test_a_job_is_run_up_to_its_prepare(tags: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert Vocabulary.load(tags / "other.arrow").keys == ["x"]
+    np.save(tags / "drop.npy", np.array([13]))
+    kept = JOB.replace("[constants]", '[constants]\ndrop = "drop.npy"')
+    (tags / "job.toml").write_text('keep = "find(drop, size) < 0"\n' + kept)
+    build_vocabulary(str(tags / "job.toml"), "size", tags / "kept.arrow")
+    assert Vocabulary.load(tags / "kept.arrow").keys == [10, 11]
 
 
 @pytest.mark.parametrize(

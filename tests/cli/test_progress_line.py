@@ -210,7 +210,8 @@ def test_the_lines_of_a_log_may_be_objects(slow_run: Path) -> None:
         bad["bad_rows"],
         end["bad_rows"],
     )
-    assert logged(slow_run, "--log", "json", "--quiet", "--overwrite")[2] == ""
+    errors = logged(slow_run, "--log", "json", "--quiet", "--overwrite")[2]
+    assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "end"
     code, _, errors = logged(slow_run, "--log", "json", "--set", "batch.rows=3")
     events = [json.loads(line) for line in errors.splitlines()]
     assert (code, [event["event"] for event in events]) == (2, ["start", "message"])

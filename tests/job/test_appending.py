@@ -16,7 +16,7 @@ from command import seqflow
 from killed_jobs import start, write_slow_job
 from outputs import names
 
-from seqflow.errors import JobError
+from seqflow.errors import JobError, ProviderError
 from seqflow.job import Job, run
 from seqflow.job.row_traces import trace_row
 from seqflow.loader import Stats
@@ -211,6 +211,56 @@ def test_files_that_changed_or_are_missing_are_refused_by_name(written: Path) ->
     with pytest.raises(JobError, match=r"appended to: b\.parquet is missing"):
         run(job(written), append=True)
     assert files_of(written) == before
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"x": [1.5]}, r"column 'x' was int64 and is double now: a\.csv has 'x' as double\n.*schema = "),
+        ({"x": [1], "y": ["b"]}, r"column 'y' is new: a\.csv has 'y' as string\n.*columns leaves out"),
+    ],
+)
+def test_a_new_file_that_changes_the_columns_is_named_with_their_types(
+    tmp_path: Path, column: dict[str, list[object]], message: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/b.csv").write_text("x\n1\n")
+    run(job(tmp_path))
+    lines = [column, *zip(*column.values(), strict=True)]
+    (tmp_path / "in/a.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    with pytest.raises(JobError, match=message):
+        run(job(tmp_path), append=True)
+    with pytest.raises(JobError, match=r"a\.csv is new\n  also the data have changed: column '[xy]' "):
+        run(job(tmp_path))
+    given = {"schema": {"x": "float64"}} if len(column) == 1 else {"columns": ["x"]}
+    run(job(tmp_path, source={"paths": "in", **given}), overwrite=True)
+    (tmp_path / "in/c.csv").write_text("x\n2\n")
+    assert run(job(tmp_path, source={"paths": "in", **given}), append=True).rows == 3
+
+
+@pytest.mark.parametrize("engine", [{}, pytest.param({"workers": 1}, marks=pytest.mark.slow)])
+def test_bounds_hold_for_the_rows_and_files_of_an_append_alone(
+    tmp_path: Path, engine: dict[str, object]
+) -> None:
+    def job_of(most: int) -> Job:
+        bounds = {"policy": "skip", "max": most}
+        return job(tmp_path, bad_files=bounds, bad_rows=bounds, source={"paths": "in"}, engine=engine)
+
+    def damage(name: str, nulls: int = 1) -> None:
+        write_file(tmp_path, f"{name}.parquet", 0, 1)
+        (tmp_path / "in" / f"{name}0.parquet").write_bytes(b"no table")
+        x = pa.array([None] * nulls + [1], pa.int64())
+        pq.write_table(pa.table({"x": x}), tmp_path / "in" / f"{name}1.parquet")
+
+    for number, name in enumerate("bcd", 1):
+        damage(name)
+        with pytest.raises(ProviderError, match="bad_files allows max=0"):
+            run(job_of(0), append=number > 1)
+        report = run(job_of(1), resume=True, append=number > 1)
+        assert (report.bad_files.num_files, report.bad_rows) == (number, number)
+    damage("e", nulls=2)
+    with pytest.raises(ProviderError, match=r"2 of 4 are bad, expected at most 1 \(max\): 2 x: null"):
+        run(job_of(1), append=True)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

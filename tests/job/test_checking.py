@@ -13,10 +13,11 @@ from command import seqflow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqflow import JobError, LodError, NetError, ops
+from seqflow import JobError, LodError, NetError, SeqflowError, ops
 from seqflow.job import Job, run
 from seqflow.job.checking import check
 from seqflow.job.opening import open_loader
+from seqflow.job.planning import plan
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.shape import Dimension
 from seqflow.signature import Described, Positions
@@ -287,6 +288,45 @@ def test_what_a_run_could_not_write_is_refused(source, tmp_path, output, message
     job = Job.from_dict({"source": source, "output": output}, tmp_path)
     for use in (check, run):
         with pytest.raises(JobError) as error:
+            use(job)
+        assert message in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"bad_files": {"policy": "skip"}, "output": {"path": "out", "rows_per_file": 5}},
+            "rows_per_file cuts by rows of the source",
+        ),
+        ({"bad_files": {"policy": "skip", "max": 0}}, "1 files are damaged, and bad_files allows max=0"),
+        (
+            {"bad_rows": {"policy": "quarantine", "path": "other.parquet"}},
+            "exists and is not a quarantine file of an earlier run",
+        ),
+        (
+            {
+                "skip": [[1, 2]],
+                "engine": {"workers": 1},
+                "batch": {"kind": "tokens", "max_tokens": 9, "lengths": "tokens.lengths"},
+            },
+            "skip: workers make parts by themselves",
+        ),
+        ({"net": {"net": "return tokens.values, id"}}, "they are not columns of one table"),
+        ({"keep": "idd > 0"}, "nothing assigns 'idd'"),
+    ],
+)
+def test_a_check_and_a_dry_run_refuse_what_a_run_refuses(source, tmp_path, changes, message):
+    if "bad_files" in changes:
+        (tmp_path / "in").mkdir()
+        pq.write_table(pa.table({"id": [1], "tokens": [[1]]}), tmp_path / "in/a.parquet")
+        (tmp_path / "in/b.parquet").write_bytes(b"no table")
+        source = {"paths": "in"}
+    (tmp_path / "other.parquet").write_bytes((tmp_path / "x.parquet").read_bytes())
+    job = Job.from_dict({"source": source, "output": {"path": "out"}, **changes}, tmp_path)
+    for use in (check, plan, run):
+        with pytest.raises(SeqflowError) as error:
             use(job)
         assert message in str(error.value)
     assert not (tmp_path / "out").exists()

@@ -151,7 +151,7 @@ COUNTED = {
 
 
 def test_all_kernels_are_here():
-    assert set(ROWS) | set(COUNTED) == set(KERNELS)
+    assert set(ROWS) | set(COUNTED) | {"read_footers"} == set(KERNELS)  # it takes paths alone
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqflow as sf
-from seqflow.errors import OpError
+from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import joined, make_part, make_parts, plan_parts
@@ -200,7 +200,7 @@ def test_a_part_ends_with_the_window_that_reaches_its_size(path: Path, size: int
 def test_rows_that_nobody_knows_cannot_be_counted(tmp_path: Path) -> None:
     lines = tmp_path / "in.jsonl"
     lines.write_text('{"x": 1}\n' * 10)
-    with pytest.raises(OpError, match=r"rows_per_file cuts by rows of the source, but those of .*in\.jsonl"):
+    with pytest.raises(JobError, match=r"rows_per_file cuts by rows of the source, but those of .*in\.jsonl"):
         list(plan_parts(Loader(str(lines), batch=2), Parts(10**9, 5)))
 
 

@@ -171,3 +171,19 @@ def test_weights_are_arrays_or_tensors_of_the_record_and_any_pooling_op_is_taken
     finally:
         sf.registry.unregister("sparse_lengths_scaled")
     assert by_array["a"].tolist() == by_name["a"].tolist() == [[201, -201], [0, 0], [30, -30]]
+
+
+def test_a_batch_of_tensors_has_features_as_tensors():
+    torch = pytest.importorskip("torch")
+    expected = sf.features(PROPOSAL, "f", [3, 1])
+    (batch,) = sf.Loader(PROPOSAL).to("torch")
+    for tensors in (batch, dict(batch)):
+        found = sf.features(tensors, "f", [3, 1])
+        assert all(isinstance(one, torch.Tensor) for one in found.values())
+        assert {name: one.tolist() for name, one in found.items()} == {
+            name: one.tolist() for name, one in expected.items()
+        }
+    arrays = sf.features({name: one.numpy() for name, one in batch.items()}, "f", [3, 1])
+    assert arrays.parents == expected.parents
+    with pytest.raises(UnknownColumnError, match="the record has no map 'g'"):
+        sf.features(batch, "g", [1])

@@ -146,3 +146,33 @@ def test_a_million_characters_are_read(count):
 def test_a_hundred_thousand_names_are_returned_without_comparing_each_with_each(count):
     names = tuple(f"x{i}" for i in range(count))
     assert Net(f"return {', '.join(names)}").inputs == names
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("y = x @ w", "matmul(x, w)"),
+        ("for a in x:\n  y = a", "a net has no loops"),
+        ("y = [a + 1 for a in x]", "lengths_sum"),
+        ("y = x[1:3]", "slice_sequences"),
+        (
+            "y = x.values.sum()",
+            "a tensor has no methods, a net no modules; ops of seqflow.ops: add, lengths_sum",
+        ),
+        ("y = np.sum(x)", "reduce_sum"),
+    ],
+)
+def test_words_of_python_are_refused_with_the_op_to_use(text, advice):
+    with pytest.raises(NetError) as error:
+        Net(text)
+    assert advice in str(error.value)
+
+
+def test_parts_of_a_message_where_a_text_is_expected():
+    parts = "said.content.values"
+    given = ["said.content.lengths", f"{parts}.text.lengths", f"{parts}.text.values"]
+    net = Net(f"n = lengths_sum({parts}, said.content.lengths)")
+    with pytest.raises(
+        NetError, match=r"n = lengths_sum\(said\.content\.values\.text\.lengths, said\.content\.lengths"
+    ):
+        net.require(given)

@@ -1,9 +1,10 @@
 """Every notebook runs from clean, and says what it said when its outputs were stored."""
 
-import nbformat
 import pytest
 from marks import slow
-from notebook_runs import FOLDER, VARIES, executed, pictures, texts
+
+nbformat = pytest.importorskip("nbformat")
+from notebook_runs import FOLDER, VARIES, executed, pictures, texts  # noqa: E402
 
 
 def trains(path):

@@ -165,7 +165,9 @@ def test_a_query_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "events").mkdir()
     (tmp_path / "a.parquet").rename(tmp_path / "events" / "a.parquet")
     monkeypatch.chdir(tmp_path)
-    (batch,) = eval(code_of("docs/extending.md", 'sf.Loader("events'))
+    scope: dict[str, Any] = {}
+    exec(code_of("docs/extending.md", 'import seqflow as sf\n\nloader = sf.Loader("events'), scope)
+    (batch,) = scope["loader"]
     assert batch["id"].tolist() == [1, 2]
 
 

@@ -69,53 +69,10 @@ def test_its_blocks_run_in_order_in_a_fresh_clone(tmp_path):
     assert (tmp_path / "job.toml").exists()
 
 
-def test_lengths_ride_along_as_it_says():
-    code = code_of("docs/getting-started.md", "from seqflow import auto")
-    rng = np.random.default_rng(0)
-    scope = {
-        "sf": sf,
-        "values": rng.random((7, 4)),
-        "sentences_per_document": [2, 0, 3],
-        "words_per_sentence": [2, 1, 0, 3, 1],
-        "w1": (rng.random((8, 4)), rng.random((8, 2))),
-        "w2": rng.random((3, 2)),
-        "w3": (rng.random((6, 3)), rng.random((6, 2))),
-    }
-    exec(code, scope)
-    assert scope["z"].lod == scope["words"].lod
-    assert scope["sentences"].lod == scope["context"].lod == sf.LoD([2, 0, 3])
-    by_hand = sf.ops.lstm(scope["values"], scope["words_per_sentence"], *scope["w1"]).h
-    np.testing.assert_array_equal(scope["h"].values, by_hand)
-    np.testing.assert_allclose(scope["documents"][0], scope["z"].values[:3].sum(axis=0))
-
-
-def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
-    code = code_of("docs/sparse-features.md", "examples = ")
-    rng = np.random.default_rng(0)
-    scope = {"sf": sf, "pa": pa, "table": rng.random((104, 8)), "weights": rng.random(7)}
-    exec(code, scope)
-    shown = [eval(text) for text in re.findall(r"(?<=[# ] )\[[\d, ]+\](?=\s)", code)]
-    names = ("f.lengths", "f.keys", "f.values.lengths", "f.values.values")
-    assert [scope["f"][name].tolist() for name in names] == shown
-    first = scope["table"][[10, 11]] * scope["weights"][:2, None]
-    np.testing.assert_allclose(scope["pooled"][0], first.sum(axis=0))
-
-
 def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
     commands = code_of("docs/sparse-features.md", "seqflow build-vocabulary").splitlines()
     job = (ROOT / "examples" / "imports.toml").read_text()
     assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
-
-
-def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    code = code_of("docs/sparse-features.md", "record = ")
-    maps = pa.array([[("likes", [7, 7, 5])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
-    scope = {"sf": sf, "np": np, "table": pa.table({"f": maps}), "hashed": np.eye(8)}
-    exec(code, scope)
-    assert scope["likes"].tolist() == [2, 2, 1]
-    assert scope["pooled"].tolist() == [[0, 0, 0, 0, 0, 1, 0, 2], [0] * 8]
-    assert sf.Vocabulary.load("ids.arrow") == scope["vocabulary"]
 
 
 def test_it_is_one_screen():

@@ -213,6 +213,59 @@ def test_a_cut_compressed_file_of_lines_is_left_out_whole(tmp_path: Path, compre
     assert len(loader.stats().bad_files) == 1
 
 
+FIELDS = "\t".join(["1"] * 40)
+LINES = {
+    "csv": "n\n1\n2\n",
+    "jsonl": '{"n": 1}\n{"n": 2}\n',
+    "libsvm": "1 qid:1 2:3\n0 qid:1 3:4\n",
+    "criteo": f"{FIELDS}\n{FIELDS}\n",
+}
+JUNK = {
+    "binary": bytes(range(255, -1, -1)) * 9,
+    "zeros": bytes(300),
+    "cut": b'"n',
+    "a page": b"\n<html>\n<p>\xe9</p>\n",
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+@pytest.mark.parametrize("kind", LINES)
+def test_a_file_of_lines_of_which_none_can_be_read_is_damaged_wherever_it_is(
+    tmp_path: Path, kind: str, junk: bytes
+) -> None:
+    paths = [tmp_path / f"{name}.{kind}" for name in ("good", "empty", "junk")]
+    for path, content in zip(paths, (LINES[kind].encode(), b"", junk), strict=True):
+        path.write_bytes(content)
+    options = {"kind": kind}
+    alone = sf.open(paths[:1], **options)
+    for order in (paths, paths[::-1]):
+        loader = sf.Loader(order, **options, bad_files="skip")
+        assert loader.source.schema == alone.schema
+        assert sum(batch.num_rows for batch in loader) == 2
+        ((path, block, reason, rows),) = loader.stats().bad_files
+        assert (path, block, rows) == (str(paths[2]), None, None)
+        assert "line 1: " in reason or "line 2: " in reason
+        with pytest.raises(ProviderError, match=r"junk\.[^$]*line \d[^$]*\n  .*(bad_files|bad_rows)='skip'"):
+            [*sf.Loader(order, **options)]
+    with pytest.raises(DamagedFileError, match="all files are damaged"):
+        sf.open(paths[2:], **options, bad_files="skip")
+
+
+def test_commands_go_on_without_a_damaged_file_of_lines(tmp_path: Path) -> None:
+    from seqflow.job import Job, run
+    from seqflow.job.first_job.starting import starting_job
+    from seqflow.report.report import report_of_path
+
+    (tmp_path / "a.csv").write_text(LINES["csv"])
+    (tmp_path / "b.csv").write_bytes(JUNK["binary"])
+    assert report_of_path(str(tmp_path)).found.damaged.num_files == 1
+    start = starting_job([str(tmp_path / "*.csv")], tmp_path / "job.toml")
+    assert "1 damaged file" in start.seen
+    (tmp_path / "job.toml").write_text(start.text)
+    report = run(Job.read(tmp_path / "job.toml"))
+    assert (report.rows, report.bad_files.num_files) == (2, 1)
+
+
 def test_a_file_that_vanishes_while_it_is_read_is_counted(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path / f"{number}.parquet", ROWS * number)
@@ -346,6 +399,8 @@ def test_an_append_leaves_out_new_damaged_files_and_takes_mended_ones(folder: Pa
     assert [Path(path).name for path, *_ in bad] == ["1.parquet", "3.parquet", "5.parquet"]
     write(folder / "3.parquet", 3 * ROWS)
     assert run_job(job, append=True).rows == len(GOOD) + 2 * ROWS
+    bad = json.loads((out / "_manifest.json").read_text())["counts"]["bad_files"]
+    assert [Path(path).name for path, *_ in bad] == ["1.parquet", "5.parquet"]
     (folder / "0.parquet").unlink()
     with pytest.raises(JobError, match=r"0\.parquet"):
         run_job(job, append=True)

@@ -286,6 +286,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats have similar messages", "copy it again; `bad_files=\"skip\"` leaves it out; `kind=` sets the format", lambda: sf.open("cut.parquet")["n"]),
         Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_files=\"skip\"` leaves out the block, and counts it", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("… files are damaged, and bad_files allows max=…:", "more damaged files than the policy allows", "look at them; `sf.BadFiles(\"skip\", max=…)` allows more", lambda: sf.open(["cut.parquet", "rows.parquet"], bad_files=sf.BadFiles("skip", max=0))),
+        Kind("…, line …: the schema can't be inferred: …", "a file of lines of which none can be read", "copy it again; `schema=` declares types ([files of lines](sources.md#files-of-lines)); `bad_files=\"skip\"` leaves out such files among others", lambda: sf.open("broken.jsonl")),
     ],
     ProviderError: [
         Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
@@ -299,7 +300,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
         Kind("…, column …, row …: found …, expected …: …", "a Python value that does not fit the type of its column, which comes from the first 1,000 rows", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
-        Kind("…, line …: the schema can't be inferred: …", "no line that could be read", "`schema=` ([files of lines](sources.md#files-of-lines))", lambda: sf.open("broken.jsonl")),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
         Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows=sf.BadRows("skip", max=0))),
         Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),

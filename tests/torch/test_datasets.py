@@ -197,6 +197,35 @@ def test_a_stateful_data_loader_resumes_to_the_batch(path, workers):
         assert ids(resumed) == expected[steps:]
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_no_state_of_batches_that_workers_hand_out(persistent):
+    loader = numbers()
+    dataset = iterable(loader)
+    begin = loader.state_dict()
+    data = DataLoader(dataset, **workers_of(1, persistent_workers=persistent))
+    batches = iter(data)
+    next(batches)
+
+    def no_state():
+        for one in (loader, loader.to("torch"), dataset):
+            with pytest.raises(sf.OpError, match=r"use torchdata's StatefulDataLoader .* or num_workers=0"):
+                one.state_dict()
+
+    no_state()
+    assert len(list(batches)) == 11
+    no_state()  # also when the workers have ended
+    loader.take(1)
+    no_state()
+    dataset.set_epoch(1)
+    assert loader.state_dict() == {**begin, "epoch": 1}
+    assert len(list(data)) == 12
+    no_state()
+    loader.load_state_dict(begin)
+    assert loader.state_dict() == begin
+    next(iter(loader))  # in this process
+    assert loader.state_dict()["batch"] == dataset.state_dict()["loader"]["batch"] == 1
+
+
 def test_a_loaders_own_state_resumes_under_any_number_of_workers(path):
     loader = loader_of(path)
     batches = iter(loader)

@@ -35,8 +35,9 @@ tokenizer = {tokenizer}
 #                     assistant is called "model": roles=["user", "assistant"] with
 #                     turn_start=["<start_of_turn>user\\n", "<start_of_turn>model\\n"]
 #
-# Only role and content are read. Reasoning (reasoning_content), tool_calls and a list of parts as content are columns
-# of their own: write what the model should learn of them into {content} first. A null as {content} makes a bad row.
+# Only role and content are read. Reasoning (reasoning_content) and tool_calls are columns of their own: write what
+# the model should learn of them into {content} first. A null as {content} makes a bad row. For content in parts see
+# docs/nlp.md.
 net = '''
 tokens.values, tokens.lengths, labels = tokenize_chat(
     {column}.values.{content}.values, {column}.values.{role}.values,

@@ -1,12 +1,14 @@
 """Read the footers of Parquet files, in Thrift's compact protocol."""
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.error import damaged
+from seqflow.kernels.error import KernelError, damaged
 from seqflow.kernels.forms import BYTES
 
 _VARINT_BITS = 70
@@ -95,7 +97,7 @@ class _ThriftStruct:
         return number >> 1 ^ -(number & 1)
 
 
-__all__ = ["read_footer"]
+__all__ = ["read_footer", "read_footers"]
 
 _SCHEMA, _NUM_ROWS, _ROW_GROUPS, _METADATA, _WRITER, _COLUMN_ORDERS = range(2, 8)
 _COLUMNS, _COLUMN_METADATA, _ROWS_OF_GROUP = 1, 3, 3
@@ -166,6 +168,62 @@ def read_footer(footer: Array) -> tuple[bytes, Array, Array, Array, bytes]:
         np.concatenate([numbers, sizes], axis=1),
         b"".join(filter(None, limits)),
     )
+
+
+_TAIL, _TAIL_BYTES = 8, 64 << 10
+"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read of each file."""
+
+
+@kernel()
+def read_footers(paths: Sequence[bytes]) -> tuple[tuple[bytes, ...], Array, Array, Array, bytes]:
+    """Return what the footers of many files say, as `read_footer` returns it.
+
+    paths[n] -> bytes descriptions[kinds], int64 sizes[n, 4], int64 rows[groups], int64 chunks[leaves, 9],
+    bytes limits
+
+    `descriptions` has each once. Columns of `sizes`: the number of the description, row groups, columns of each row
+    group, and bytes of `limits`. The first is -1, and the others are 0, for a file that cannot be read, is damaged,
+    has no description, row groups of different numbers of columns, or a footer that is not in its last 64 KiB.
+    Several threads read at a time, without Python's lock.
+    """
+    kinds: dict[bytes, int] = {}
+    sizes, found = [], []
+    for path in paths:
+        try:
+            description, rows, counts, chunks, limits = read_footer(_short_footer(path))
+        except (OSError, KernelError):
+            description = b""
+        if not description or len({*counts.tolist()}) > 1:
+            sizes.append((-1, 0, 0, 0))
+            continue
+        sizes.append(
+            (kinds.setdefault(description, len(kinds)), len(rows), max(counts, default=0), len(limits))
+        )
+        found.append((rows, chunks, limits))
+    nothing = np.zeros(0, np.int64)
+    return (
+        tuple(kinds),
+        np.array(sizes, np.int64).reshape(-1, 4),
+        np.concatenate([nothing, *(rows for rows, _, _ in found)]),
+        np.concatenate([nothing.reshape(0, 9), *(chunks for _, chunks, _ in found)]),
+        b"".join(limits for _, _, limits in found),
+    )
+
+
+def _short_footer(path: bytes) -> Array:
+    """Return the footer that is in the last bytes of a file; empty if it is not."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+        tail = file.read()
+    return footer_in(tail)
+
+
+def footer_in(tail: Any) -> Array:
+    """Return the footer at the end of a file, without its size and the magic word; empty if these are wrong."""
+    content = np.frombuffer(tail, np.uint8)
+    size = int.from_bytes(content[-_TAIL:-4].tobytes(), "little")
+    start = len(content) - _TAIL - size
+    return content[start:-_TAIL] if start >= 0 and content[-4:].tobytes() == b"PAR1" else content[:0]
 
 
 def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, ...], bytes | None, bytes | None]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -386,6 +386,36 @@ def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return None
 
 
+class ChangedColumn(NamedTuple):
+    """A column that the data have gained or lost, or whose type has changed."""
+
+    name: str
+    before: str | None
+    """Its type; None if the column was not there."""
+    now: str | None
+
+    @property
+    def text(self) -> str:
+        if self.before is None or self.now is None:
+            return f"column {self.name!r} is {'new' if self.before is None else 'gone'}"
+        return f"column {self.name!r} was {self.before} and is {self.now} now"
+
+
+def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedColumn]:
+    """Return the columns that differ between some data and the data of now."""
+    if not is_texts(dict(enumerate(before.get("columns") or [None]))):
+        return []
+    kinds, of_now = (
+        {name: kind for name, _, kind in (text.partition(": ") for text in of["columns"])}
+        for of in (before, now)
+    )
+    return [
+        ChangedColumn(name, kinds.get(name), of_now.get(name))
+        for name in {**kinds, **of_now}
+        if kinds.get(name) != of_now.get(name)
+    ]
+
+
 def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     """Yield the folders in which all older files may be now."""
     if not before:
@@ -468,16 +498,19 @@ def _data_differences(name: str, then: Any, now: Any) -> Iterator[str]:
 
 
 def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    keys = dict.fromkeys(["files", *now, *then])  # a file tells more than the number of rows
+    # a file tells more than the number of rows
+    keys = dict.fromkeys(["files", "columns", *now, *then])
     key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
+    columns = [one.text for one in changed_columns(then, now)]
     before: Any = then.get(key)
     after: Any = now.get(key)
     if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
         yield _of_files(before, after)
     elif key == "digest":
         yield "one of the files has another name, size or content"
-    else:
+    elif key != "columns" or not columns:
         yield f"{key} was {{}} and is {{}} now".format(*shown(before, after))
+    yield from columns
 
 
 def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:

@@ -191,7 +191,8 @@ class Recipe:
         """
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
-            lengths_of(record, plan.columns, type(plan).__name__)  # raises an error that names the column
+            # raises an error that names the column
+            lengths_of(record, plan.columns, type(plan).__name__, self._elsewhere)
         found = planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
         if plan.cuts_rows and found is not None and found not in record.parents.values():
             raise BatchPlanError(
@@ -199,6 +200,14 @@ class Recipe:
                 "column\n  TokenBudget and Buckets that cut nothing plan on such numbers"
             )
         return found
+
+    def _elsewhere(self, column: str) -> str:
+        """Return why the records that batches are planned on do not have a column of the source or of `net`."""
+        if isinstance(self.net, Net) and column in self.net.assigned:
+            return "net makes it, after batches are planned: make it in prepare; before, there are"
+        if self.prepare is not None and column in self.source.schema.names:
+            return "prepare does not return it, and batches are planned on what it returns:"
+        return ""
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
         """Return the batches of a window whose rows are in order. Only their lengths are read."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from seqflow.errors import OpError
+from seqflow.errors import JobError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
@@ -533,9 +533,14 @@ def _source_rows(window: Window) -> int:
     """Return the rows of a window, including those that a filter omits."""
     rows = window.source_rows
     if rows is None:
-        block = window.slices[0].block
-        raise OpError(
-            f"output: rows_per_file cuts by rows of the source, but those of {block.origin} are not known before "
-            "it is read\n  use part_bytes; or sort the output, whose files are then cut at exactly so many rows"
-        )
+        raise rows_not_counted(window.slices[0].block.origin)
     return rows
+
+
+def rows_not_counted(origin: str) -> JobError:
+    """Return the error of parts that are cut by rows of a source whose rows are not known."""
+    return JobError(
+        f"output: rows_per_file cuts by rows of the source, but those of {origin} are not known before it is read, "
+        "or may be damaged\n"
+        "  use part_bytes; or sort the output, whose files are then cut at exactly so many rows"
+    )

@@ -44,9 +44,11 @@ class Packed(BatchPlan):
 
     `columns` are cut and packed alike: each row has equally many elements in all of them. By default these are
     all values under the planned lengths. The rest of a packed row is filled with `fill`, or with the column's
-    value in `fills`. The rows of a window are packed together, and their packed rows, in a random order, make
-    batches of `rows`. Nothing is lost by default: a sequence longer than `capacity` is cut into pieces, unless
-    `oversize` is "truncate", "skip", or "bad_rows", which treats it as a bad row of the loader.
+    value in `fills`. For labels, pass `fills={"labels": -100}`, which `cross_entropy` ignores: 0, the default, is
+    a label like any other, and no column is taken for labels by its name. The rows of a window are packed
+    together, and their packed rows, in a random order, make batches of `rows`. Nothing is lost by default: a
+    sequence longer than `capacity` is cut into pieces, unless `oversize` is "truncate", "skip", or "bad_rows",
+    which treats it as a bad row of the loader.
 
     A batch has each packed column under its own name, [R, capacity]; `segment_ids` and `position_ids`, [R,
     capacity]; and for the pieces in each row `pieces` (their number), `piece_lengths` and `sources` (the number
@@ -65,7 +67,7 @@ class Packed(BatchPlan):
     columns: tuple[str, ...] | None = None
     """List columns that are packed; None is all under the planned lengths."""
     fills: dict[str, float] = field(default_factory=dict)
-    """Values that fill the rest of packed rows, by column, in place of `fill`."""
+    """Values that fill the rest of packed rows, by column, in place of `fill`: -100 for labels."""
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
     """Strategy of packing: see `ops.pack_rows`."""
     rows: int = 64

@@ -4,7 +4,7 @@ that pass.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -164,12 +164,20 @@ def unusable_rows(
     ]
 
 
-def lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
-    """Return the lengths of columns that are cut together; raise BatchPlanError when one is not a list column."""
-    return list(dict.fromkeys(of for column in columns for of in _tensors_of(record, column, plan).values()))
+def lengths_of(
+    record: Record, columns: Sequence[str], plan: str, explain: Callable[[str], str] | None = None
+) -> list[str]:
+    """Return the lengths of columns that are cut together; raise BatchPlanError when one is not a list column.
+
+    `explain` returns advice on a column that the records do not have.
+    """
+    found = [of for column in columns for of in _tensors_of(record, column, plan, explain).values()]
+    return list(dict.fromkeys(found))
 
 
-def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
+def _tensors_of(
+    record: Record, column: str, plan: str, explain: Callable[[str], str] | None = None
+) -> dict[str, str]:
     """Return the tensors of a list column: itself, or all under its lengths."""
     parent = record.parents.get(column)
     if parent is not None:
@@ -177,10 +185,14 @@ def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
     lengths = f"{column}.lengths"
     found = {name: lengths for name, of in record.parents.items() if of == lengths}
     if not found:
-        known = [_column(name) for name in dict.fromkeys(record.parents.values()) if name is not None]
+        pairs = [(name, of) for name, of in record.parents.items() if of is not None]
+        known = list(
+            dict.fromkeys(_column(of) if name == f"{_column(of)}.values" else name for name, of in pairs)
+        )
+        advice = "" if explain is None else explain(column)
         raise BatchPlanError(
             f"{plan}: columns has {column!r}, which is not a list column{nearest(column, known)}\n"
-            f"  there are {', '.join(known) or 'none'}"
+            f"  {advice or 'there are'} {', '.join(known) or 'none'}"
         )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -33,7 +34,8 @@ class Pad:
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask then describe the cut row.
 
     The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
-    integer that does not fit is an error. With `mask=False` there is no mask.
+    integer that does not fit is an error. With `mask=False` there is no mask. For labels, pass `Pad(-100)`, which
+    `cross_entropy` ignores: 0, the default, is a label like any other.
     """
 
     fill: float = 0
@@ -233,7 +235,10 @@ def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
 
 
 def _empty(memory: BatchMemory | None, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
-    return np.empty(shape, dtype) if memory is None else memory.empty(name, shape, dtype)
+    if memory is not None:
+        return memory.empty(name, shape, dtype)
+    # memory of results that were freed: fresh pages cost more than what is written into them
+    return kernels.empty_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:

@@ -30,6 +30,7 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 
 _SHOWN = 4
+_NO_ROW = "the net is wrong, not a row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +171,28 @@ class Rejected:
         """Return the error for the first of them, if bad rows are errors."""
         bad, number = self.bad[0], self.numbers[0]
         row = "a row that prepare made" if number is None else f"row {number}"
+        column = f", column {bad.column!r}" if bad.column else ""
         return ProviderError(
-            f"{self.block.origin}, block {self.block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
-            "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
+            f"{self.block.origin}, block {self.block.index}, {row}{column}: {bad.reason}",
+            advice="%(bad_rows)s leaves out such rows; %(fill)s replaces nulls, %(valid)s marks them",
         )
 
 
 def reason_of(bad: BadRow) -> str:
     """Return the reason by which a bad row is counted."""
-    return f"{bad.column}: {bad.kind or bad.reason}"
+    reason = bad.kind or bad.reason
+    return f"{bad.column}: {reason}" if bad.column else reason
+
+
+class RefusedRow(BadRow):
+    """A row that a net refuses. The failed statement is in place of its column."""
 
 
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
-    """Return the bad row for the error of a net on this row alone. The failed statement is in place of its column."""
+    """Return the bad row for the error of a net on this row alone."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
     reason = str(error).split("\n")[0]
-    return BadRow(row, statement or ", ".join(names), reason, without_values(reason))
+    return RefusedRow(row, statement or ", ".join(names), reason, without_values(reason))
 
 
 def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
@@ -442,10 +449,15 @@ class BadRowHandler:
         *,
         pieces: Sequence[Mapping[str, Any]] = (),
         write: Callable[[Rejected], None] | None = None,
+        before: Stats | None = None,
     ) -> None:
         self.policy = policy
+        self.before = before or Stats()
+        """Counts of earlier runs, which bounds do not concern."""
         self.first = ""
         """Description of the first bad row."""
+        self.is_net = True
+        """Whether a net has refused all bad rows."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
         self.write = write
         """Receives the bad rows: the file, or another given function; None if they are only counted."""
@@ -465,26 +477,30 @@ class BadRowHandler:
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
+        self.is_net = self.is_net and all(isinstance(one, RefusedRow) for one in rejected.bad)
         if self.write is not None:
             self.write(rejected)
 
-    def check_bounds(self, stats: Stats, before: Stats | None = None, *, at_end: bool = True) -> None:
-        """Raise ProviderError when more of the rows that were read, since the counts `before`, are bad than `max`
-        allows, and `max_share` unless `at_end` is false.
+    def check_bounds(self, stats: Stats, *, at_end: bool = True) -> None:
+        """Raise ProviderError when more of the rows that were read are bad than `max` allows, and `max_share` unless
+        `at_end` is false.
         """
-        since = before or Stats()
+        since = self.before
         bad_rows = stats.bad_rows - since.bad_rows
         rows = stats.prepared - since.prepared + bad_rows
         most, share = self.policy.max, self.policy.max_share if at_end else None
         is_above = most is not None and bad_rows > most
         if is_above or (share is not None and bad_rows > share * rows):
-            reasons = stats.reasons.most_common(_SHOWN)
-            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+            reasons = stats.reasons - since.reasons
+            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
             name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
-            first = f"; the first: {self.first}" if self.first else ""
+            if self.is_net and len(reasons) == 1 and 1 < bad_rows == rows:
+                first = f"; {_NO_ROW}"
+            else:
+                first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
-                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
-                f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
+                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}",
+                advice=f"mend them, or give a higher bound: %({name})s",
             )
 
     def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
@@ -493,7 +509,7 @@ class BadRowHandler:
         """
         new = [one for one in found if one not in stats.bad_files]
         stats.bad_files = stats.bad_files + new
-        policy.check(stats.bad_files)
+        policy.check(one for one in stats.bad_files if one not in self.before.bad_files)
         if policy.policy == "quarantine" and self.write is not None:
             nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
             for one in new:
@@ -508,7 +524,10 @@ class BadRowHandler:
         """
         # one row may be all that a source has; if all of many are bad, a setting is wrong
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
+            reasons = [*stats.reasons]
+            is_net = self.is_net and len(reasons) == 1
+            why = f"each for: {reasons[0]}; {_NO_ROW}" if is_net else f"the first for: {self.first}"
             raise ProviderError(
-                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
-                "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, {why}",
+                advice="check %(schema)s, %(columns)s and nets; without %(bad_rows)s the first row stops it",
             )

@@ -19,10 +19,12 @@ from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
 from seqflow.loader.run.windows import (
+    EACH_FAILS,
     OpenWindow,
     WindowMaker,
     blames_rows,
     by_halves,
+    each_fails,
     fails_empty,
     first_failing,
     keys_of_rows,
@@ -214,15 +216,18 @@ class BatchMaker:
             return made._replace(batch=batch)
         except Exception as error:
             count = 0 if turn.fill == "pad" else len(turn.batches.numbers(turn.number))
-            searched, row = False, None
+            searched, row, run = False, None, partial(_run_part, net, turn)
             if blames_rows(error) and self._windows.recipe.keeps_going:
                 accepted = _accepted(made, net, count, error) if count else None
                 if accepted is not None:
                     return accepted
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):
-                searched, row = True, first_failing(partial(_run_part, net, turn), count, error)
-            error.add_note(printable(_place_of(turn, row, searched=searched)))
+                searched, row = True, first_failing(run, count, error)
+            if row == 0 and each_fails(run, count):
+                error.add_note(EACH_FAILS)
+            else:
+                error.add_note(printable(_place_of(turn, row, searched=searched)))
             raise
 
 

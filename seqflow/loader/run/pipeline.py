@@ -124,7 +124,6 @@ class Pipeline:
         """Return a run of one pass over the source from a place on."""
         if self.recipe.functions:
             self.identity.look_at_functions()
-        self.check_rows()
         steps = self.steps(consumer.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)

@@ -65,12 +65,9 @@ class WindowOpening:
 
     def _read(self, slices: list[NumberedSlice]) -> None:
         """Read small blocks, or slices of a large block, which continue where the last one ended."""
-        for at, one in slices:
-            try:
-                self._found[at] = self._maker.read(one, self._epoch)
-            except BaseException as error:
-                # kept, not raised: the window opens, and raises it, when all its slices are counted
-                self._found[at] = error
+        results = self._maker.read_all([one for _, one in slices], self._epoch)
+        for (at, _), found in zip(slices, results, strict=True):
+            self._found[at] = found  # also an error: the window raises it when all its slices are counted
             with self._lock:
                 self.stage.done += 1
                 # under the lock: exactly one thread sees the last slice, and plans the window

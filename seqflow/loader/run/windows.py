@@ -20,6 +20,7 @@ from seqflow.errors import (
     OpMemoryError,
     OpResultError,
     OpTypeError,
+    ProviderError,
     ShapeError,
 )
 from seqflow.kernels import KernelError
@@ -42,19 +43,24 @@ from seqflow.loader.run.ledger import (
     refused_row,
 )
 from seqflow.net import Net
-from seqflow.printable import printable
+from seqflow.printable import printable, without_values
 from seqflow.progress import Stage, stage
 from seqflow.providers import Block
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.record import parents_by_name
 from seqflow.record.row_source import RowSource
-from seqflow.record.rows import read_only_record
+from seqflow.record.rows import read_only_record, split_rows
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
 
 T = TypeVar("T")
 
 
+_TRIED = 8
+"""Rows at each end of a batch or block that are tried alone, to tell a wrong net from a wrong row."""
+EACH_FAILS = "all rows that were tried fail so: the net is wrong, not a row"
+_TOGETHER = 1 << 20
+"""Bytes below which small blocks of a file are read together."""
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
 
@@ -112,6 +118,19 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
         return None
     found = by_halves(run, 0, count, failed=error)
     return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
+
+
+def each_fails(run: Callable[[int, int], object], count: int) -> bool:
+    """Return whether the first and the last of `count` rows, of two at least, all fail alone for the same reason."""
+    tried = {*range(min(count, _TRIED)), *range(max(0, count - _TRIED), count)}
+    reasons = set()
+    for row in sorted(tried):
+        try:
+            run(row, row + 1)
+            return False
+        except Exception as error:
+            reasons.add((getattr(error, "statement", ""), without_values(str(error))))
+    return len(tried) > 1 == len(reasons)
 
 
 def apply(transform: Net | Transform, record: Record, reseed: Reseed | RowDraws | None = None) -> Record:
@@ -200,6 +219,31 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
+def _runs(slices: Sequence[BlockSlice]) -> Iterator[Sequence[BlockSlice]]:
+    """Yield slices in order: small blocks of a file that may be read together, and each other one alone."""
+    run: list[BlockSlice] = []
+    size = 0
+    for one in slices:
+        block = one.block
+        # a block of unknown size may be large
+        own = _TOGETHER if one.stop is not None or block.nbytes is None else block.nbytes
+        size += own
+        if run and (size >= _TOGETHER or block.origin != run[-1].block.origin):
+            yield run
+            run, size = [], own
+        run.append(one)
+    if run:
+        yield run
+
+
+def _result_of(run: Callable[[], T]) -> T | BaseException:
+    """Return the result of a call, or its error."""
+    try:
+        return run()
+    except BaseException as error:
+        return error
+
+
 def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> int:
     block, start = one.random_key
     return key_of(block) if numbers is not None else key_of(block, start)
@@ -232,6 +276,10 @@ PreparedSlice = tuple[tuple[Record, ...], Ledger]
 """Rows of a block, read and prepared: the ledger has a range for each record."""
 
 
+_WITH_FIRST: PreparedSlice = (), Ledger()
+"""Result for a block whose rows come with those of another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
     """A window whose rows are in memory and whose batches are planned."""
@@ -249,6 +297,8 @@ class KeptWindow:
     """The prepared rows of a source that one window holds: they are read once, and shuffled again each epoch."""
 
     slices: dict[tuple[int, int], PreparedSlice] = field(default_factory=dict)
+    joined: dict[tuple[tuple[int, int], ...], Sequence[PreparedSlice]] = field(default_factory=dict)
+    """Small blocks that were read together."""
     _rows: RowSource | None = None
     _of: Sequence[Record] = ()
     """Records that the rows come from."""
@@ -280,35 +330,95 @@ class WindowMaker:
         """Read, prepare and plan a window at once."""
         with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
             slices = []
-            for one in window.slices:
-                slices.append(self.read(one, epoch))
+            for found in self.read_all(window.slices, epoch):
+                if isinstance(found, BaseException):
+                    raise found
+                slices.append(found)
                 here.done += 1
             return self.open(window, slices, epoch)
 
+    def read_all(self, slices: Sequence[BlockSlice], epoch: int) -> Iterator[PreparedSlice | BaseException]:
+        """Yield for each slice what `read` returns, or the error that it raises.
+
+        The rows of small blocks may come together with those of the first of them.
+        """
+        for run in _runs(slices):
+            joined = self._read_joined(run, epoch) if len(run) > 1 else None
+            yield from joined or (_result_of(partial(self.read, one, epoch)) for one in run)
+
+    def _read_joined(
+        self, run: Sequence[BlockSlice], epoch: int
+    ) -> Sequence[PreparedSlice | BaseException] | None:
+        """Return several small blocks of a file, read together and prepared; None if they must be read one by one."""
+        recipe, kept, keys = self.recipe, self.kept or KeptWindow(), tuple([one.key for one in run])
+        is_plain = recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None
+        if is_plain and keys in kept.joined:
+            return kept.joined[keys]
+        if not kept.slices.keys().isdisjoint(keys):
+            return None
+        started = perf_counter()
+        try:
+            check_unchanged(self.stamps, run[0].block.origin, recipe.source.bad_files.leaves_out)
+            found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
+            if found is None:
+                return None
+            table, rows = found
+            record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
+        except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
+            return None
+        if bad:
+            return None
+        numbers = [*map(range, rows)]
+        if is_plain:  # one record: a window may have thousands of blocks
+            ledger = Ledger.of_source(record.num_rows, 0)
+            of_blocks = np.array([one.random_key[0] for one in run], np.uint64)
+            random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
+            blocks = [one.block for one in run]
+            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
+            ledger.seconds_reading = perf_counter() - started
+            others = [_WITH_FIRST] * (len(run) - 1)
+            kept.joined[keys] = [((read_only_record(record),), ledger), *others]
+            return kept.joined[keys]
+        ledgers = [Ledger.of_source(count, 0) for count in rows]
+        ledgers[0].seconds_reading = perf_counter() - started
+        arguments = zip(split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, run, ledgers, strict=True)
+        prepare = (partial(self._prepared, *of, epoch) for of in arguments)
+        return [_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True)]
+
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""
+        return self._keep(one, partial(self._read, one, epoch))
+
+    def _keep(self, one: BlockSlice, read: Callable[[], PreparedSlice]) -> PreparedSlice:
         kept = {} if self.kept is None else self.kept.slices
         if one.key not in kept:
-            kept[one.key] = self._read(one, epoch)
+            kept[one.key] = read()
         if self.measured is not None:
             self.measured.add(self.recipe, one.key, kept[one.key][0])
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
-        """Read and prepare a slice; its tensors are read-only, because batches may share their memory."""
+        """Read and prepare a slice."""
         if one.num_rows == 0 and one.filtered:
             return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
         check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
         record, numbers, ledger = self._convert(one)
-        read = perf_counter()
+        ledger.seconds_reading = perf_counter() - started
+        return self._prepared(record, numbers, one, ledger, epoch)
+
+    def _prepared(
+        self, record: Record, numbers: RowNumbers, one: BlockSlice, ledger: Ledger, epoch: int
+    ) -> PreparedSlice:
+        """Prepare the rows of a slice; tensors are read-only, because batches may share their memory."""
+        started = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
         if self.recipe.keep or self.recipe.require:
             found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(
             RowRange(one.block, prepared.num_rows, rows, _key_of(one, rows)) for prepared, rows in found
         )
-        ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
+        ledger.seconds_preparing = perf_counter() - started
         return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
@@ -388,6 +498,8 @@ class WindowMaker:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None
             of_row = "" if row is None else f", row {numbers[row]}"
+            if row == 0 and each_fails(run, record.num_rows):
+                of_row = f": {EACH_FAILS}"
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
@@ -410,11 +522,13 @@ class WindowMaker:
         """Return the window with its rows in order and its batches planned."""
         started = perf_counter()
         recipe, ledger = self.recipe, Ledger()
+        slices = [one for one in slices if one is not _WITH_FIRST]
         for _, of_slice in slices:
             ledger.add(of_slice)
-        pairs = [pair for records, of in slices for pair in zip(records, of.ranges, strict=True)]
-        filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
-        records, ledger.ranges = tuple(one for one, _ in filled), tuple(one for _, one in filled)
+        records = [record for found, _ in slices for record in found]
+        ranges = [one for _, of in slices for one in of.ranges]
+        records = [record for record in records if record.num_rows] or records[:1]
+        ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
         source = None if self.kept is None or not records else self.kept.rows(records)
         order = recipe.order(window, ledger.rows_left, epoch)
         draws = isinstance(recipe.net, Net) and recipe.net.is_random

@@ -193,10 +193,7 @@ def function_call(name: str) -> Callable[..., Tensor]:
     row = by_name[name]
 
     def call(*operands: Value, alpha: float = 1, **named: Value) -> Tensor:
-        given = dict(zip(row.parameters, operands, strict=False)) | named
-        if len(given) != row.arity or len(operands) + len(named) != row.arity:
-            raise OpTypeError(f"{row.name}: found {len(operands) + len(named)} operands, expected {row}")
-        values: list[Value] = [given[one] for one in row.parameters]
+        values: list[Value] = row.in_order(operands, named)
         if alpha != 1 and row.alpha is not None:
             values[row.alpha] = apply(by_name["mul"], [values[row.alpha], alpha])
         found = apply(row, values)

@@ -83,15 +83,21 @@ COMPOSITES: Mapping[str, Callable[..., Any]] = {
 
 
 Caller = Callable[[str], Callable[..., Any]]
+Check = tuple[Sequence[str], Callable[..., None]]
+"""Names of tensors, and a function of them that raises an error if they do not fit."""
 
 
 def net_function(
-    net: Net, op_of: Caller, totals: Mapping[str, str] | None = None
+    net: Net,
+    op_of: Caller,
+    totals: Mapping[str, str] | None = None,
+    checks: Mapping[int, tuple[Sequence[Check], Sequence[Check]]] | None = None,
 ) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
 
     `op_of` returns the function of an op. `totals` names, for lengths, an input with as many rows as they add up to,
-    so that the number of rows need not be read from the data.
+    so that the number of rows need not be read from the data. `checks` has what to call before and after steps, by
+    their numbers.
     """
     # no text of the net is executed: the source consists of names made here, and of names of ops' arguments
     scope: dict[str, Any] = {}
@@ -103,8 +109,17 @@ def net_function(
     lines = [f"def run({', '.join(local(name) for name in net.inputs)}):"]
     for name, value in net.constants.items():
         scope[local(name)] = torch.as_tensor(value)
+
+    def check(found: Sequence[Check]) -> None:
+        for taken, function in found:
+            scope[f"check{len(lines)}"] = function
+            lines.append(f"    check{len(lines)}({', '.join(map(local, taken))})")
+
     for number, step in enumerate(net.steps):
+        before, after = (checks or {}).get(number, ((), ()))
+        check(before)
         lines.append("    " + _line(number, step, local, scope, op_of, totals or {}))
+        check(after)
     returned = net.outputs()
     lines.append(f"    return ({', '.join(local(name) for name in returned)},)")
     exec(compile("\n".join(lines), "<net>", "exec"), scope)

@@ -4,16 +4,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from seqflow import registry
+from seqflow.deprecated_names import renamed_arguments
 from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, nearest
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
+from seqflow.registry.errors import missing_input, too_many_inputs
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
+from seqflow.signature.order import advice_on_numbers
+from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, trained_call, transformed_call
@@ -62,6 +67,8 @@ def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> No
     torch.library.register_fake(f"seqflow::{op.name}", fake_kernel(op), lib=_LIBRARY)
     if op.output_names:
         register_gradients(op, _LIBRARY, gradients)
+    else:
+        never_left_out(getattr(torch.ops.seqflow, op.name).default)
 
 
 def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callable[..., Any]:
@@ -69,24 +76,24 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
-    known = {one.name for one in attributes_of(op)}
+    known = dict.fromkeys(one.name for one in attributes_of(op))
     if op.takes_total:
-        known.add("total")
+        known["total"] = None
         convert["total"] = lambda value, *_: (
             value
             if (type(value) is int and value >= 0) or torch.compiler.is_compiling()
             else op.check_total(value)
         )
     if op.sparse_factor is not None:
-        known.add("sparse")
+        known["sparse"] = None
     result, count = op.result, len(names)
 
     def call(*inputs: Any, **named: Any) -> Any:
         if len(inputs) != count:
             inputs = _in_order(op, names, inputs, named)
         if named:
-            if not known.issuperset(named):
-                _refuse_unknown(op, known, named)
+            if not named.keys() <= known.keys():
+                named = _in_new_names(op, known, named)
             if named.pop("sparse", False):
                 _device_of(op, names, inputs)
                 return with_sparse_gradient(*inputs, **named)
@@ -126,12 +133,15 @@ def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
         raise OpError("it has no derivative in forward mode: take torch.autograd.grad").in_op(op.name)
 
 
-def _refuse_unknown(op: OpDef, known: Collection[str], named: Mapping[str, Any]) -> None:
-    wrong = next(name for name in named if name not in known)
-    expected = ", ".join(known) or "none"
-    raise OpTypeError(f"there is no attribute {wrong!r}{nearest(wrong, known)}, expected {expected}").in_op(
-        op.name
-    )
+def _in_new_names(op: OpDef, known: Collection[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes by their new names; raise OpTypeError for one that the op does not have."""
+    found = renamed_arguments(op.name, named)
+    wrong = next((name for name in found if name not in known), None)
+    if wrong is not None:
+        expected = ", ".join(known) or "none"
+        message = f"there is no attribute {wrong!r}{nearest(wrong, known)}, expected {expected}"
+        raise OpTypeError(message).in_op(op.name)
+    return found
 
 
 def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
@@ -165,7 +175,7 @@ def _in_order(
     """Return the inputs in order, whether they were given by position or by name."""
     given = dict(zip(names, inputs, strict=False))
     if len(inputs) > len(names):
-        raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(op.name)
+        raise too_many_inputs(len(inputs), names, attributes_of(op)).in_op(op.name)
     for name in names:
         if name in named:
             if name in given:
@@ -175,7 +185,7 @@ def _in_order(
         (one.name for one in op.signature.input_arguments if one.name not in given and not one.optional), None
     )
     if missing is not None:
-        raise OpTypeError(f"{missing} is missing, expected {', '.join(names)}").in_op(op.name)
+        raise missing_input(missing, op.name).in_op(op.name)
     return tuple(given.get(name) for name in names)
 
 
@@ -189,12 +199,24 @@ def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.
             if isinstance(one, Tensor):
                 devices.setdefault(one.device, name)
             elif one is not None or not arguments[name].optional:
-                advice = f"\n  pass its tensor, {name}.weight" if isinstance(one, torch.nn.Embedding) else ""
-                raise OpTypeError(f"{name} is {type(one).__name__}, expected a tensor{advice}").in_op(op.name)
+                wrong = OpTypeError(f"{name} is {type(one).__name__}, expected a tensor")
+                wrong.advice = _advice_on(op, name, one, inputs)
+                raise wrong.in_op(op.name)
     if len(devices) > 1:
         found = ", ".join(f"{name} is on {device}" for device, name in devices.items())
         raise OpError(f"{found}, expected one device").in_op(op.name)
     return next(iter(devices), None)
+
+
+def _advice_on(op: OpDef, name: str, value: Any, inputs: Sequence[Any]) -> str:
+    """Return advice on an input that is not a tensor."""
+    if isinstance(value, torch.nn.Embedding):
+        return f"pass its tensor, {name}.weight"
+    if isinstance(value, (list, np.ndarray)):
+        return f"torch.as_tensor({name})"
+    if hasattr(value, "lod"):
+        return f"for a Sequence: seqflow.auto.{op.name}(sequence)"
+    return advice_on_numbers(op.signature, inputs, [one.name for one in attributes_of(op)])
 
 
 def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:

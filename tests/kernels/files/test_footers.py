@@ -104,6 +104,53 @@ def result_of(function, footer):
         return str(error)
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Files of two schemas, without rows, with a long footer, damaged, cut, empty and missing; a folder."""
+    folder = tmp_path_factory.mktemp("files")
+    long = pa.table({f"a column with a long name {n}": ["x" * 30] for n in range(800)})
+    for number, table in enumerate([TABLE, TABLE.select(["id"]), TABLE[:0], TABLE[5:], long]):
+        pq.write_table(table, folder / f"{number}", row_group_size=7)
+    content = (folder / "0").read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for name, wrong in {
+        "damaged": content[:start] + b"\xff" * 40 + content[start + 40 :], "cut": content[:-1], "short": b"PAR1", "empty": b"",
+        "claims": content[:-8] + b"\xff\xff\xff\xff" + b"PAR1",
+    }.items():  # fmt: skip
+        (folder / name).write_bytes(wrong)
+    (folder / "folder").mkdir()
+    return folder
+
+
+def test_footers_of_many_files_are_those_of_each(any_kernels, files):
+    names = ["0", "damaged", "1", "cut", "2", "4", "folder", "short", "empty", "claims", "missing", "3"]
+    descriptions, sizes, *found = kernels.read_footers([bytes(files / name) for name in names])
+    assert sizes[:, 0].tolist() == [0, -1, 1, -1, 0, -1, -1, -1, -1, -1, -1, 0]
+    assert (sizes[sizes[:, 0] < 0, 1:] == 0).all()
+    row = chunk = limit = 0
+    for name, (kind, groups, leaves, size) in zip(names, sizes.tolist(), strict=True):
+        if kind < 0:
+            continue
+        content = (files / name).read_bytes()
+        footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
+        description, rows, counts, chunks, limits = kernels.read_footer(np.frombuffer(footer, np.uint8))
+        ends = row + groups, chunk + groups * leaves, limit + size
+        assert (descriptions[kind], counts.tolist()) == (description, [leaves] * groups)
+        assert found[0][row : ends[0]].tolist() == rows.tolist()
+        assert found[1][chunk : ends[1]].tolist() == chunks.tolist()
+        assert found[2][limit : ends[2]] == limits
+        row, chunk, limit = ends
+    assert (row, chunk, limit) == (len(found[0]), len(found[1]), len(found[2]))
+    assert len(descriptions) == 2
+
+
+@pytest.mark.parametrize("paths", [[], [b"no such file"]])
+def test_without_footers_there_are_no_numbers(any_kernels, paths):
+    descriptions, sizes, rows, chunks, limits = kernels.read_footers(paths)
+    shapes = sizes.shape, rows.shape, chunks.shape
+    assert (descriptions, shapes, limits) == ((), ((len(paths), 4), (0,), (0, 9)), b"")
+
+
 @pytest.mark.skipif(extension() is None, reason="native kernels were not built")
 @given(st.data())
 def test_damaged_footers_are_read_alike_or_refused_alike(data):

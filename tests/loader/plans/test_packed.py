@@ -152,3 +152,21 @@ def test_texts_of_plans_without_them_are_as_before():
     assert repr(sf.Packed(8, multiple_of=2, first_fills={"x": 1})).endswith(
         "oversize='split', multiple_of=2, first_fills={'x': 1})"
     )
+
+
+CUT = "ids, n = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn ids, n"
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "told"),
+    [
+        ("tokens", {"prepare": CUT}, "prepare does not return it, .* on what it returns: ids$"),
+        ("ids", {"net": CUT}, "net makes it, after .*: make it in prepare; before, there are tokens$"),
+        ("token", {}, r"\(did you mean 'tokens'\?\)\n  there are tokens$"),
+        ("idz", {"prepare": CUT}, r"\(did you mean 'ids'\?\)\n  there are ids$"),
+    ],
+)
+def test_columns_that_nets_make_or_leave_out_are_explained(column, options, told):
+    loader = sf.Loader({"tokens": [[1, 2, 3], [4]]}, batch=sf.Packed(4, (column,)), **options)
+    with pytest.raises(sf.errors.BatchPlanError, match=told):
+        next(iter(loader))

@@ -117,6 +117,12 @@ def test_a_mix_counts_the_rows_of_its_sources(folder):
     assert stats.filtered_by_condition == {KEEP: stats.filtered}
 
 
+def test_a_condition_on_a_column_that_is_not_there_is_refused_when_the_loader_is_made(folder):
+    for options in ({"keep": "idd > 0"}, {"require": "idd > 0"}, {"totals": {"n": "idd"}}):
+        with pytest.raises(sf.SeqflowError, match="idd"):
+            sf.Loader(folder, **options)
+
+
 def test_each_condition_counts_the_rows_that_it_is_the_first_to_refuse(folder):
     loader = loader_of(folder, keep=["id % 2 == 0", "id % 3 == 0", "id >= 0"], where="id < 60")
     rows = sum(batch.num_rows for batch in loader)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import NetError, OpResultError, OpTypeError, ProviderError
+from seqflow.errors import NetError, OpIndexError, OpResultError, OpTypeError, ProviderError
 from seqflow.loader import BadRows
 
 ROWS = [[1, 2], [3, None], [], [], [4, 99], [5]]
@@ -527,3 +527,24 @@ def test_rows_that_a_function_makes(path):
 def test_what_is_no_condition_is_an_error_before_reading(path, require, error, text):
     with pytest.raises(error, match=text):
         next(iter(sf.Loader(str(path), batch=7, require=require)))
+
+
+WRONG = "y = gather(x, x)\nreturn y"
+
+
+@pytest.mark.parametrize("option", ["net", "prepare"])
+def test_a_net_that_is_wrong_for_every_row_is_blamed_and_no_row(option):
+    table = pa.table({"x": range(5, 25)})
+    with pytest.raises(OpIndexError) as raised:
+        list(sf.Loader(table, batch=4, **{option: WRONG}))
+    *_, place = raised.value.__notes__
+    assert place.endswith("all rows that were tried fail so: the net is wrong, not a row")
+    assert "row 0" not in place
+    bounded = BadRows("skip", max_share=0.9)
+    for policy in ("skip", bounded) if option == "prepare" else (bounded,):
+        with pytest.raises(ProviderError, match=r"y = gather\(x, x\): gather: indices") as left_out:
+            list(sf.Loader(table, batch=4, bad_rows=policy, **{option: WRONG}))
+        assert "the net is wrong, not a row" in str(left_out.value)
+        assert "row 0" not in str(left_out.value)
+    some = pa.table({"x": [0, *range(5, 24)]})
+    assert sum(batch.num_rows for batch in sf.Loader(some, batch=4, bad_rows="skip", **{option: WRONG})) == 1

@@ -293,3 +293,16 @@ def test_files_of_one_schema_have_their_own_metadata(tmp_path):
     first, second = (sf.open(tmp_path / f"{name}.parquet").schema.metadata for name in "ab")
     assert (first, second) == (None, {b"k": b"1"})
     assert list(sf.open(tmp_path)["x"]) == [1, 1, 1]
+
+
+def test_files_that_are_read_together_and_alone_keep_their_order(tmp_path):
+    """Footers are read 256 at a time, but for long ones and damaged ones."""
+    for number, name in enumerate("abc"):
+        columns = {f"{name * 1000}{at}": ["x"] for at in range(40)} if name == "b" else {}
+        pq.write_table(pa.table({"n": [number], **columns}), tmp_path / f"{name}0.parquet")
+    (tmp_path / "c1.parquet").write_bytes((tmp_path / "c0.parquet").read_bytes()[:-1])
+    for number in range(300):
+        (tmp_path / f"a0-{number:03}.parquet").write_bytes((tmp_path / "a0.parquet").read_bytes())
+    provider = sf.open(tmp_path, columns=["n"], bad_files="skip")
+    assert provider["n"].tolist() == [0] * 301 + [1, 2]
+    assert [one.path for one in provider.damaged] == [str(tmp_path / "c1.parquet")]

@@ -118,7 +118,18 @@ def test_a_line_that_does_not_fit_is_a_bad_row(path, line, reason):
     assert reason in bad[0].reason
     with pytest.raises(ProviderError) as raised:
         rows(sf.open(path, format=sf.JsonLines(**options)))
-    assert str(raised.value) == bad[0].reason
+    assert raised.value.message == bad[0].reason
+
+
+def test_a_broken_line_is_of_no_column(path):
+    path.write_bytes(LINES + b'\n{"id": \n{"id": "x"}\n')
+    loader = sf.Loader(
+        path, format=sf.JsonLines(schema={"id": "int64"}), bad_rows="skip", fill={"id": 0}, columns=["id"]
+    )
+    list(loader)
+    broken, wrong = sorted(loader.stats().reasons)
+    assert broken == "expected one whole object, {…}, in the line"
+    assert wrong.startswith("id: ")
 
 
 def test_texts_are_utf8(path):
@@ -315,7 +326,7 @@ def test_types_come_from_the_first_lines_of_several_files(path):
     path.write_text("\n")
     for number in range(3):
         path.with_name(f"y{number}.jsonl").write_text("")
-    with pytest.raises(ProviderError, match="no line to infer a schema from\ndeclare the types with schema="):
+    with pytest.raises(ProviderError, match="no line to infer a schema from\n  declare the types with schema="):
         sf.open(path.parent)
 
 

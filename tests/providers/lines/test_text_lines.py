@@ -190,7 +190,7 @@ def test_damaged_bytes_are_errors_of_ours_or_bad_rows(tmp_path, format, content)
         if bad:
             with pytest.raises(SeqflowError) as raised:
                 rows(provider)
-            assert str(raised.value) == bad[0].reason
+            assert raised.value.message == bad[0].reason
         else:
             rows(provider)
         found.add(bool(bad))

@@ -114,6 +114,19 @@ def test_errors_come_out_of_compiled_graphs_as_they_are():
         ops.lengths_sum(x, n)
 
 
+def checked(x, n, m):
+    ops.same_lengths(n, m)
+    return x * 2
+
+
+def test_an_op_that_only_checks_is_not_left_out():
+    made, _ = compiled(checked)
+    x, n = torch.ones(3, requires_grad=True), torch.tensor([1, 2])
+    made(x, n, n.clone()).sum().backward()
+    with pytest.raises(LodError, match=r"lengths\[0\] is 1 but other\[0\] is 2"):
+        made(x, n, n.flip(0))
+
+
 def test_sizes_of_meta_tensors_are_inferred():
     x, n = torch.empty(7, 3, device="meta"), torch.empty(4, dtype=torch.int64, device="meta")
     assert ops.lengths_sum(x, n).shape == (4, 3)

@@ -5,12 +5,14 @@ import io
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from random_nets import random_net, tensors_of
 from torch_calls import compiled
 
+import seqflow as sf
 from seqflow import Net, run
-from seqflow.errors import NetError
+from seqflow.errors import LodError, NetError
 from seqflow.torch import mark_ragged, module, to_tensors
 
 torch = pytest.importorskip("torch")
@@ -162,14 +164,15 @@ def test_gradients_of_random_nets_are_those_of_autograd(seed):
     net = random_net(seed)
     arrays = {name: value for name, value in tensors_of(seed).items() if name in net.inputs}
     wrt = [name for name in ("x", "w", "target") if name in net.inputs]
-    model = module(net, parameters={name: arrays[name] for name in wrt})
-    found = model({name: arrays[name] for name in model.inputs})["loss"]
+    batch = tensors(arrays)
+    for name in wrt:
+        batch[name].requires_grad_()
+    found = module(net)(batch)["loss"]
     found.backward()
     expected = run(net.gradient("loss", wrt), arrays)
     np.testing.assert_allclose(found.item(), expected["loss"], rtol=1e-12)
     for name in wrt:
-        gradient = getattr(model, name).grad
-        np.testing.assert_allclose(gradient.numpy(), expected[f"grad.{name}"], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(batch[name].grad.numpy(), expected[f"grad.{name}"], rtol=1e-9, atol=1e-12)
 
 
 def test_tensors_may_be_called_as_modules_call_something_else():
@@ -196,3 +199,98 @@ def test_parameters_of_integers_and_batches_that_are_no_mappings_are_refused():
 def test_what_was_trained_in_bfloat16_comes_back_as_float32():
     model = module("y = fc(x, w)", parameters={"w": np.full((1, 2), 0.5)}).bfloat16()
     assert model.to_net().constants["w"].dtype == np.float32
+
+
+COLUMNS = pa.table({"a": [[1.0, 2.0], [3.0]], "b": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]})
+W = np.ones((1, 2))
+X = {"x": np.ones((3, 2)), "labels": np.ones(3)}
+MIXED = {
+    "a row for each column": ("y = fc(x, w) - labels", X),
+    "lengths of another column": ("y = lengths_sum(a.values, b.lengths)", COLUMNS),
+    "lengths that the net does not take": (
+        "y = lengths_sum(a.values, m)",
+        {"a.values": np.ones(3), "a.lengths": np.array([1, 2]), "m": np.array([2, 1])},
+    ),
+    "rows of a list and of the batch": ("y = a.values * c", COLUMNS),
+}
+
+
+def batch_of(source):
+    """The arrays of a batch, and its tensors: those of a loader for a table."""
+    if isinstance(source, dict):
+        return source, tensors(source)
+    (record,), (found,) = sf.Loader(source), sf.Loader(source).to("torch")
+    return record, found
+
+
+@pytest.mark.parametrize(("text", "source"), MIXED.values(), ids=MIXED)
+def test_rows_that_do_not_belong_together_are_refused_as_on_arrays(text, source):
+    arrays, given = batch_of(source)
+    net = Net(text).bind(**({"w": W} if "w" in Net(text).inputs else {}))
+    with pytest.raises(LodError) as expected:
+        run(net, arrays)
+    model = module(net)
+    for _ in range(2):
+        with pytest.raises(LodError) as found:
+            model(given)
+        assert (str(found.value), found.value.__notes__) == (str(expected.value), expected.value.__notes__)
+
+
+def test_one_batch_of_another_structure_is_checked_again():
+    model = module("y = fc(x, w) - labels", parameters={"w": W})
+    assert model(tensors({**X, "labels": np.ones((3, 1))}))["y"].shape == (3, 1)
+    assert model(tensors({**X, "labels": np.ones(1)}))["y"].shape == (3, 1)
+    with pytest.raises(LodError, match="rows do not broadcast"):
+        model(tensors(X))
+
+
+def test_axes_of_parameters_are_plain_sizes():
+    places = module(
+        "p, mask = pad(x, n, max_length=3)\ny = p + places", parameters={"places": np.ones((3, 2))}
+    )
+    assert places(tensors({"x": np.ones((3, 2)), "n": np.array([1, 2])}))["y"].shape == (2, 3, 2)
+    with pytest.raises(LodError, match=r"same_rows\(c, v\)"):
+        module("y = c * v", parameters={"v": np.ones(2)})(batch_of(COLUMNS)[1])
+
+
+SAME = """
+a = sequence(x, n)
+b = sequence(z, m)
+c = lengths_sum(a)
+d = lengths_sum(b)
+e = a * b
+return e
+"""
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_lengths_that_were_assumed_equal_are_compared_in_each_call(is_compiled):
+    model = module(SAME)
+    model = compiled(model)[0] if is_compiled else model
+    batch = {"x": np.ones(3), "z": np.ones(3), "n": np.array([1, 2]), "m": np.array([1, 2])}
+    assert model(tensors(batch))["e"].tolist() == [1, 1, 1]
+    with pytest.raises(LodError, match=r"\[0\] is 2 but .*\[0\] is 1, expected the same"):
+        model(tensors({**batch, "m": np.array([2, 1])}))
+
+
+def test_tensors_without_data_give_shapes():
+    given = {name: torch.empty(size, device="meta") for name, size in {"x": 3, "z": 3}.items()}
+    given |= {name: torch.empty(2, dtype=torch.int64, device="meta") for name in ("n", "m")}
+    assert module(SAME)(given)["e"].shape == (3,)
+
+
+def test_rows_are_checked_when_a_module_is_compiled():
+    made, counter = compiled(module("y = fc(x, w) - labels", parameters={"w": W}))
+    for rows in (4, 0, 1, 7):
+        given = mark_ragged(tensors({"x": np.ones((rows, 2)), "labels": np.ones((rows, 1))}))
+        assert made(given)["y"].shape == (rows, 1)
+    assert counter.frame_count == 1
+    with pytest.raises(Exception, match=r"LodError: expression: operands.* rows do not broadcast"):
+        made(mark_ragged(tensors(X)))
+
+
+def test_inference_that_needs_sizes_gets_those_of_each_batch():
+    model = module("y = reshape(x, shape)\nz = y + offset", buffers={"shape": np.array([2, 3])})
+    for size in (1, 3):
+        given = tensors({"x": np.ones(6), "offset": np.ones(size)})
+        assert model(given)["z"].shape == (2, 3)

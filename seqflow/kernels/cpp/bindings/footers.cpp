@@ -1,10 +1,21 @@
 // The column chunks in footers of Parquet files: Thrift's compact protocol. In NumPy: footers.py.
 //
 // What is not as a footer should be is declined, so that the same reader says what is wrong with it.
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bindings/python.h"
+#include "shared/threads.h"
 
 namespace seqflow {
 namespace {
@@ -230,15 +241,17 @@ Chunk read_column(Reader &reader, std::vector<uint8_t> &values, bool &is_complet
   return chunk;
 }
 
-nb::object read_footer(nb::handle footer) {
-  const Buffer bytes(footer);
-  if (bytes.type() != UINT8 || !dtype_of(footer).equal(dtype_named(UINT8)) || bytes.rank() != 1) decline();
-  Reader reader(bytes.data(), bytes.data() + bytes.bytes());
-  std::vector<int64_t> counts;
+// The contents of a footer.
+struct Footer {
+  std::string description;
+  std::vector<int64_t> rows, counts;
   std::vector<Chunk> chunks;
   std::vector<uint8_t> limits;
-  std::vector<int64_t> rows;
-  std::string description;
+};
+
+Footer parse(const uint8_t *begin, const uint8_t *end) {
+  Footer found;
+  Reader reader(begin, end);
   int64_t num_rows = -1;
   uint32_t seen = 0;
   bool is_complete = true;
@@ -252,20 +265,20 @@ nb::object read_footer(nb::handle footer) {
       const uint8_t *start = reader.position();
       reader.skip(kind);
       if (field != SCHEMA && field != METADATA && field != WRITER && field != COLUMN_ORDERS) return;
-      description.push_back(static_cast<char>(field));
-      description.append(reinterpret_cast<const char *>(start), reader.position() - start);
+      found.description.push_back(static_cast<char>(field));
+      found.description.append(reinterpret_cast<const char *>(start), reader.position() - start);
     } else {
       reader.structs(kind, [&] {
-        const size_t before = chunks.size();
+        const size_t before = found.chunks.size();
         uint32_t of_group = 0;
-        rows.push_back(-1);
+        found.rows.push_back(-1);
         reader.fields([&](int64_t number, Kind of) {
           if (number == COLUMNS && (of_group & bit(number))) decline();
           of_group |= bit(number);
           if (number == COLUMNS)
-            reader.structs(of, [&] { chunks.push_back(read_column(reader, limits, is_complete)); });
+            reader.structs(of, [&] { found.chunks.push_back(read_column(reader, found.limits, is_complete)); });
           else if (number == ROWS_OF_GROUP && of == I64)
-            rows.back() = reader.integer();
+            found.rows.back() = reader.integer();
           else if (number == ROWS_OF_GROUP)
             decline();
           else
@@ -273,33 +286,113 @@ nb::object read_footer(nb::handle footer) {
         });
         if (!(of_group & bit(COLUMNS))) decline();
         is_complete &= (of_group & OF_GROUP) == OF_GROUP;
-        counts.push_back(static_cast<int64_t>(chunks.size() - before));
+        found.counts.push_back(static_cast<int64_t>(found.chunks.size() - before));
       });
     }
   });
   int64_t left = num_rows;
-  for (const int64_t one : rows) {
+  for (const int64_t one : found.rows) {
     is_complete &= one >= 0 && one <= left;
     if (is_complete) left -= one;
   }
   is_complete &= left == 0 && (seen & OF_FILE) == OF_FILE && !(seen & ~KNOWN);
-  if (!is_complete) description.clear();
+  if (!is_complete) found.description.clear();
   if (!(seen & bit(COLUMN_ORDERS))) {
-    limits.clear();
-    for (Chunk &chunk : chunks) chunk.minimum_size = chunk.maximum_size = -1;
+    found.limits.clear();
+    for (Chunk &chunk : found.chunks) chunk.minimum_size = chunk.maximum_size = -1;
   }
-  const int64_t size = static_cast<int64_t>(chunks.size());
-  nb::object numbers = int64_array(reinterpret_cast<const int64_t *>(chunks.data()), NUMBERS * size);
-  const int64_t groups = static_cast<int64_t>(counts.size());
-  return nb::make_tuple(nb::bytes(description.data(), description.size()), int64_array(rows.data(), groups),
-                        int64_array(counts.data(), groups),
-                        numbers.attr("reshape")(size, NUMBERS),
-                        nb::bytes(reinterpret_cast<const char *>(limits.data()), limits.size()));
+  return found;
 }
+
+nb::object array_of(const std::vector<int64_t> &numbers) {
+  return int64_array(numbers.data(), static_cast<int64_t>(numbers.size()));
+}
+
+nb::object array_of(const std::vector<Chunk> &chunks) {
+  const int64_t size = static_cast<int64_t>(chunks.size());
+  return int64_array(reinterpret_cast<const int64_t *>(chunks.data()), NUMBERS * size).attr("reshape")(size, NUMBERS);
+}
+
+nb::bytes bytes_of(const std::string &bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+nb::bytes bytes_of(const std::vector<uint8_t> &bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+nb::object read_footer(nb::handle footer) {
+  const Buffer bytes(footer);
+  if (bytes.type() != UINT8 || !dtype_of(footer).equal(dtype_named(UINT8)) || bytes.rank() != 1) decline();
+  const Footer found = parse(bytes.data(), bytes.data() + bytes.bytes());
+  return nb::make_tuple(bytes_of(found.description), array_of(found.rows), array_of(found.counts),
+                        array_of(found.chunks), bytes_of(found.limits));
+}
+
+#if defined(_WIN32)
+nb::object read_footers(nb::handle) { decline(); }
+#else
+constexpr int64_t TAIL = 8, TAIL_BYTES = 64 << 10;  // size of the footer and the magic word; bytes that are read
+
+// The footer of a file; without a description where it is not plain, is long, or cannot be read.
+Footer footer_of(const char *path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  struct stat status;
+  const int64_t bytes = fstat(file, &status) == 0 ? std::min<int64_t>(status.st_size, TAIL_BYTES) : 0;
+  const std::unique_ptr<uint8_t[]> tail(new uint8_t[bytes]);
+  const bool is_read = bytes >= TAIL && pread(file, tail.get(), bytes, status.st_size - bytes) == bytes;
+  close(file);
+  if (!is_read) return {};
+  const uint8_t *const end = tail.get() + bytes - TAIL;
+  const int64_t size = end[0] | end[1] << 8 | end[2] << 16 | static_cast<int64_t>(end[3]) << 24;
+  if (std::memcmp(end + 4, "PAR1", 4) != 0 || size > bytes - TAIL) return {};
+  try {
+    Footer found = parse(end - size, end);
+    for (const int64_t count : found.counts)
+      if (count != found.counts[0]) return {};
+    return found;
+  } catch (const nb::builtin_exception &) {  // declined
+    return {};
+  }
+}
+
+nb::object read_footers(nb::handle paths) {
+  std::vector<const char *> names;  // in memory of Python objects that `paths` holds
+  if (!PyList_Check(paths.ptr())) decline();
+  for (nb::handle path : paths) {
+    if (!PyBytes_Check(path.ptr()) || std::strlen(PyBytes_AS_STRING(path.ptr())) != nb::len(path)) decline();
+    names.push_back(PyBytes_AS_STRING(path.ptr()));
+  }
+  const int64_t size = static_cast<int64_t>(names.size());
+  std::vector<Footer> footers(size);
+  {
+    const Unlocked unlocked(size * TAIL_BYTES);
+    parallel_for(size, size * TAIL_BYTES, [&](int64_t i) { footers[i] = footer_of(names[i]); });
+  }
+  std::unordered_map<std::string, int64_t> kinds;
+  Footer all;
+  std::vector<int64_t> sizes;
+  nb::list descriptions;
+  for (const Footer &one : footers) {
+    if (one.description.empty()) {
+      sizes.insert(sizes.end(), {-1, 0, 0, 0});
+      continue;
+    }
+    const auto kind = kinds.try_emplace(one.description, static_cast<int64_t>(kinds.size()));
+    if (kind.second) descriptions.append(bytes_of(one.description));
+    sizes.insert(sizes.end(), {kind.first->second, static_cast<int64_t>(one.rows.size()),
+                               one.counts.empty() ? 0 : one.counts[0], static_cast<int64_t>(one.limits.size())});
+    all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
+    all.chunks.insert(all.chunks.end(), one.chunks.begin(), one.chunks.end());
+    all.limits.insert(all.limits.end(), one.limits.begin(), one.limits.end());
+  }
+  return nb::make_tuple(nb::tuple(descriptions), array_of(sizes).attr("reshape")(size, 4), array_of(all.rows),
+                        array_of(all.chunks), bytes_of(all.limits));
+}
+#endif
 
 }  // namespace footers
 }  // namespace
 
-void bind_footers(nb::module_ &module) { bind_kernel(module, "read_footer", footers::read_footer); }
+void bind_footers(nb::module_ &module) {
+  bind_kernel(module, "read_footer", footers::read_footer);
+  bind_kernel(module, "read_footers", footers::read_footers);
+}
 
 }  // namespace seqflow
