@@ -96,7 +96,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
                 named = _in_new_names(op, known, named)
             if named.pop("sparse", False):
                 _device_of(op, names, inputs)
-                return with_sparse_gradient(*inputs, **named)
+                return dispatched(with_sparse_gradient, inputs, named)
             for name in named.keys() & convert.keys():
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
@@ -109,15 +109,18 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
         if device is not None and device.type not in ("cpu", "meta"):
             found = _elsewhere(op, device, inputs, named)
             return found if result is None else result(*found)
+        if transformed is not None and is_transformed():
+            found = dispatched(lambda *given, **attributes: transformed(given, attributes), inputs, named)
+        else:
+            found = dispatched(overload, inputs, named)
+        return found if result is None else result(*found)
+
+    def dispatched(function: Callable[..., Any], inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
         try:
-            if transformed is not None and is_transformed():
-                found = transformed(inputs, named)
-            else:
-                found = overload(*inputs, **named)
+            return function(*inputs, **named)
         except (RuntimeError, TypeError) as error:
             _explain(op, named, error)
             raise
-        return found if result is None else result(*found)
 
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.call.__doc__
