@@ -4,12 +4,13 @@ The first line of a message names the op or place, the argument, the value found
 second line may give advice. Control characters in names are escaped.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Literal, Self
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Literal, Self, TypeVar, cast
 
 from seqflow.printable import printable
 
+F = TypeVar("F", bound=Callable[..., Any])
 Asker = Literal["python", "job", "command"]
 """Reader of advice: the caller of a function, the author of a job, or the user of a command for files."""
 _ASKERS: tuple[Asker, ...] = ("python", "job", "command")
@@ -92,14 +93,21 @@ class SeqflowError(Exception):
         return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
 
 
-@contextmanager
-def asked_by(asker: Asker) -> Iterator[None]:
-    """Spell the options in advice for this asker, also as a decorator."""
-    try:
-        yield
-    except SeqflowError as error:
-        error.asker = error.asker or asker
-        raise
+def asked_by(asker: Asker) -> Callable[[F], F]:
+    """Return a decorator: advice in errors of the function spells options for this asker."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except SeqflowError as error:
+                error.asker = error.asker or asker
+                raise
+
+        return cast(F, call)
+
+    return decorate
 
 
 class ShapeError(SeqflowError, ValueError):

@@ -217,7 +217,7 @@ def test_files_that_changed_or_are_missing_are_refused_by_name(written: Path) ->
     ("column", "message"),
     [
         ({"x": [1.5]}, r"column 'x' was int64 and is double now: a\.csv has 'x' as double\n.*schema = "),
-        ({"x": [1], "y": ["b"]}, r"column 'y' is new: a\.csv has 'y' as string\n.*columns leaves out"),
+        ({"x": [1], "y": ["b"]}, r"column 'y' is read now: a\.csv has 'y' as string\n.*columns leaves out"),
     ],
 )
 def test_a_new_file_that_changes_the_columns_is_named_with_their_types(

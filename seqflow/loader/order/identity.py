@@ -387,17 +387,17 @@ def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 class ChangedColumn(NamedTuple):
-    """A column that the data have gained or lost, or whose type has changed."""
+    """A column that is read of data of one time only, or whose type has changed."""
 
     name: str
     before: str | None
-    """Its type; None if the column was not there."""
+    """Its type; None if the column was not read."""
     now: str | None
 
     @property
     def text(self) -> str:
         if self.before is None or self.now is None:
-            return f"column {self.name!r} is {'new' if self.before is None else 'gone'}"
+            return f"column {self.name!r} is {'read now' if self.before is None else 'no longer read'}"
         return f"column {self.name!r} was {self.before} and is {self.now} now"
 
 

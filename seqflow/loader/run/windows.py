@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -344,12 +344,17 @@ class WindowMaker:
         """
         for run in _runs(slices):
             joined = self._read_joined(run, epoch) if len(run) > 1 else None
-            yield from joined or (_result_of(partial(self.read, one, epoch)) for one in run)
+            if joined is None:
+                joined = (_result_of(partial(self.read, one, epoch)) for one in run)
+            yield from joined
 
     def _read_joined(
         self, run: Sequence[BlockSlice], epoch: int
-    ) -> Sequence[PreparedSlice | BaseException] | None:
-        """Return several small blocks of a file, read together and prepared; None if they must be read one by one."""
+    ) -> Iterable[PreparedSlice | BaseException] | None:
+        """Return several small blocks of a file, read together; None if they must be read one by one.
+
+        Each is prepared when it is asked for.
+        """
         recipe, kept, keys = self.recipe, self.kept or KeptWindow(), tuple([one.key for one in run])
         is_plain = recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None
         if is_plain and keys in kept.joined:
@@ -383,7 +388,7 @@ class WindowMaker:
         ledgers[0].seconds_reading = perf_counter() - started
         arguments = zip(split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, run, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
-        return [_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True)]
+        return (_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True))
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""

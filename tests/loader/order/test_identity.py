@@ -76,7 +76,7 @@ OTHERS = {
     "order of the columns": (
         {"rename": {"x": "y"}},
         {"rename": {"x": "z"}},
-        "the data have changed: column 'y' is gone",
+        "the data have changed: column 'y' is no longer read",
     ),
 }
 

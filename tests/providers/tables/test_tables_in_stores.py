@@ -96,6 +96,7 @@ def test_tables_are_read_by_their_packages(
 
 @pytest.mark.parametrize("option", [{"cache": "c"}, {"filesystem": True}])
 def test_tables_take_storage_options_only(option: dict[str, Any], own: Any, bucket: Any) -> None:
+    pytest.importorskip("deltalake")
     bucket.put("t/_delta_log/00000000000000000000.json", b"{}")
     parquet(bucket, "t/a.parquet")
     if "filesystem" in option:
