@@ -78,6 +78,7 @@ def test_each_command_says_what_it_does_in_one_sentence():
         assert len(first) <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_of_a_command_run_one_after_another(folder, command):
     assert len(examples(command)) > 1

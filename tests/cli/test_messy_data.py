@@ -126,6 +126,7 @@ def test_a_schema_is_a_rule_or_types(folder: Path, rule: str) -> None:
     assert "expected unify or first, or NAME=TYPE" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("--workers", 1)])
 def test_a_vocabulary_of_damaged_files(shards: Path, workers: tuple[object, ...]) -> None:
     command = ("build-vocabulary", "shards", "tokens", "v.arrow", "--json", *workers)
@@ -138,6 +139,7 @@ def test_a_vocabulary_of_damaged_files(shards: Path, workers: tuple[object, ...]
     assert (seen["keys"], [one["block"] for one in seen["bad_files"]]) == (25, [None, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("--workers", 1)])
 def test_a_vocabulary_of_lines_of_which_some_are_bad(lines: Path, workers: tuple[object, ...]) -> None:
     command = ("build-vocabulary", lines.name, "id", "v.arrow", *workers)

@@ -139,6 +139,7 @@ def test_there_is_no_line_where_nobody_watches(slow_job):
     assert "\r" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -103,6 +103,7 @@ def test_five_in_a_hundred_of_each_fault_lose_no_row(own, bucket, local, threads
     assert len(own.met) >= 4
 
 
+@pytest.mark.slow
 def test_stalls_lose_no_row(own, bucket, local):
     expected = list(loader(local))
     uri = put(bucket, local)
@@ -111,6 +112,7 @@ def test_stalls_lose_no_row(own, bucket, local):
     assert own.met["stall"]
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_for_a_while_loses_no_row(own, bucket, local):
     expected = list(loader(local))
     batches = iter(loader(put(bucket, local), storage_options=bucket.options))

@@ -67,6 +67,7 @@ def restored(folder: Path, saved: Path) -> None:
         hidden.unlink()
 
 
+@pytest.mark.slow
 def test_an_append_killed_before_any_renaming_or_removal_goes_on(folder: Path) -> None:
     saved = folder.parent / f"{folder.name}-saved"
     shutil.copytree(folder, saved)

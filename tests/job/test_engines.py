@@ -235,6 +235,7 @@ def test_every_engine_writes_the_same_bytes(
     assert seen
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize(
     "name",

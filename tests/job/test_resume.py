@@ -104,6 +104,7 @@ def is_busy(folder: Path) -> bool:
     return any((folder / "o").rglob(".*lock"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*PLAIN, *ARRANGED] if THOROUGH else ["out", "arranged"], indirect=True)
 def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
     folder: Path, expected: dict[str, bytes]

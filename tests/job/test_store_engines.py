@@ -93,6 +93,7 @@ def expected_of(folder: Path, name: str, **more: Tables) -> dict[str, bytes]:
     return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in JOBS]
 )
@@ -114,6 +115,7 @@ def stop_after(batches: int) -> Any:
     return stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -64,6 +64,7 @@ def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path, step: int)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", [
     pa.array(["short", "longer than twelve bytes"], pa.string_view()),
     pa.array([b"short", b"longer than twelve bytes"], pa.binary_view()),

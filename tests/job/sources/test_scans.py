@@ -57,6 +57,7 @@ def made(folder: Path, file: str, *arguments: str) -> bytes:
     return content + done.stdout.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "arguments",
@@ -84,6 +85,7 @@ def test_an_index_is_the_same_whoever_measures(
     assert made(folder, "lengths.arrow", *arguments, *engine) == made(folder, "lengths.arrow", *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("source", ["job.toml", "in*.parquet"])
 def test_a_vocabulary_is_the_same_whoever_counts(folder: Path, source: str, engine: tuple[str, ...]) -> None:
@@ -107,6 +109,7 @@ def test_an_engine_that_is_none_is_named(folder: Path) -> None:
     assert "--engine is 'spark', expected local or ray" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def drain(loader):
 SHUFFLED, SLICED = {"shuffle": True, "window": "120 kB"}, {"window": "60 kB"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "threads", "options", "files"),
     [

@@ -288,6 +288,7 @@ def test_a_cache_that_cannot_be_written_is_said_once_and_costs_only_time(tmp_pat
     assert ["no restart points are kept" in note for note in files.notes] == [True, True]
 
 
+@pytest.mark.slow
 def test_a_copy_is_said_by_the_provider_once_it_is_made(tmp_path, stored):
     path = write(tmp_path / "x.csv.zst", b"".join(map(zstd, (b"id,text\n", LONG))))
     provider = sf.open(path, format=sf.Csv(schema={"id": "int64", "text": "string"}))
