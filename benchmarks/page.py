@@ -56,8 +56,8 @@ def text(found: dict[str, Any]) -> str:
     mean = math.exp(sum(math.log(ratio(row)) for row in compared) / len(compared))
     parts = [
         "# Performance",
-        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike, from",
-        "one run of `python -m benchmarks --page`, which writes `docs/performance.json`, this page, and the table of",
+        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike:",
+        "`python -m benchmarks --page` writes `docs/performance.json`, this page, and the table of",
         "the README. `python -m benchmarks --quick` takes two minutes.",
         "",
         f"Of {len(compared)} comparisons ours is as fast as the fastest peer or faster in {len(faster)}; the",
