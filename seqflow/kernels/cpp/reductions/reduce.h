@@ -105,7 +105,8 @@ struct Parts {
 
   inline int64_t reduce(Reduction &job, int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
     int64_t used = 0;
-    if (rest > 0) used = reduce_first<R, Source, LANES>(job, from, to, first, rest, out, totals);
+    if constexpr (LANES * sizeof(A) == VECTOR_BYTES)
+      if (rest > 0) used = reduce_first<R, Source, LANES>(job, from, to, first, rest, out, totals);
     for (int64_t column = rest; column < columns; column += LANES) {
       const int64_t shift = column + LANES <= columns ? column : columns - LANES;
       used = one.reduce(from, to, first, out, totals, shift);
@@ -148,35 +149,30 @@ __attribute__((noinline)) Shares<F> shares_of(const Reduction &job, int64_t bloc
           stop};
 }
 
-// Reduce segments [k, end), none of which is cut, from a position on. A call, so that the loop has the registers for itself.
+// Reduce the segments of a share; Segments are Runs, Rows or Parts. A call, so that the loop has the registers for itself.
 template <class R, class Segments>
-__attribute__((noinline)) void run_whole(Reduction &job, int64_t from, int64_t k, int64_t end) {
-  const int64_t *const offsets = job.offsets, columns = job.columns;
+__attribute__((noinline)) void run_share(Reduction &job, const Share<typename R::F> &share, int64_t stop) {
+  const int64_t *const offsets = job.offsets, columns = job.columns, end = share.end;
+  typename R::F *const totals = share.totals;
   const Segments segments(job);
-  typename R::A *out = static_cast<typename R::A *>(job.out) + k * columns;
-  for (; k < end; ++k, out += columns) {
-    const int64_t to = offsets[k + 1];
-    if (from == to || segments.reduce(job, from, to, from, out, nullptr) == 0) fill_empty(job, out);
+  typename R::A *out = static_cast<typename R::A *>(job.out) + share.k * columns;
+  for (int64_t k = share.k, from = share.from; k < end; ++k, out += columns) {
+    const int64_t next = offsets[k + 1], to = next > stop ? stop : next;
+    const int64_t used = from == to ? 0 : segments.reduce(job, from, to, offsets[k], out, totals);
+    if (totals)
+      *share.count = used;
+    else if (used == 0)
+      fill_empty(job, out);
     from = to;
   }
 }
 
-// Reduce the segments of a block; Segments are Runs, Rows or Parts. A long segment leaves totals in each block.
+// Reduce the segments of a block. A long segment leaves totals in each block.
 template <class R, class Segments>
 void run_block(Reduction &job, int64_t block) {
-  const Segments segments(job);
   const Shares<typename R::F> shares = shares_of<typename R::F>(job, block);
-  for (const auto &share : shares.parts) {
-    if (share.k == share.end) continue;
-    if (!share.totals) {
-      run_whole<R, Segments>(job, share.from, share.k, share.end);
-      continue;
-    }
-    // the part of a long segment that is in this block
-    const int64_t next = job.offsets[share.k + 1], to = next > shares.stop ? shares.stop : next;
-    const int64_t used = share.from == to ? 0 : segments.reduce(job, share.from, to, job.offsets[share.k], nullptr, share.totals);
-    *share.count = used;
-  }
+  for (const auto &share : shares.parts)
+    if (share.k != share.end) run_share<R, Segments>(job, share, shares.stop);
 }
 
 // Rows of fewer columns than a vector: half of one, or a quarter …, twice.
