@@ -115,44 +115,42 @@ struct Parts {
   }
 };
 
-// Some of the segments of a block, the first of them from a position on, and where they leave totals and how many rows
-// these are of; null: results.
+// Some of the segments of a block, the first of them from a position on, the last to one at most, and where they leave
+// totals and how many rows these are of; null: results.
 template <class F>
 struct Share {
-  int64_t from, k, end;
+  int64_t from, k, end, stop;
   F *totals;
   int64_t *count;
 };
 
-// The segments of a block: a long one that goes on from the block before, those that begin here, and a long one that
-// goes on in the next.
+// The segments of a block: a long one that goes on from the block before, those that begin here, all of whose rows count,
+// and a long one that goes on in the next.
 template <class F>
 struct Shares {
   Share<F> parts[3];
-  int64_t stop;
 };
 
 template <class F>
 __attribute__((noinline)) Shares<F> shares_of(const Reduction &job, int64_t block) {
   const int64_t *const offsets = job.offsets;
-  const int64_t begin = block * job.block_size, at = block * job.columns;
+  const int64_t begin = block * job.block_size, at = block * job.columns, positions = offsets[job.num_segments];
   const bool last = block == job.num_blocks - 1;
-  const int64_t stop = last ? offsets[job.num_segments] : begin + job.block_size;
+  const int64_t stop = last ? positions : begin + job.block_size;
   const auto is_long = [&](int64_t k) { return offsets[k + 1] - offsets[k] > job.block_size; };
   const int64_t k = block == 0 ? 0 : first_at_least(offsets, job.num_segments, begin);
   const int64_t after = last ? job.num_segments : first_at_least(offsets, job.num_segments, stop);
   const bool head = k > 0 && offsets[k] > begin && is_long(k - 1);
   const bool tail = after > k && offsets[after] > stop && is_long(after - 1);
-  return {{{begin, k - head, k, static_cast<F *>(job.head) + at, job.head_count + block},
-           {offsets[k], k, after - tail, nullptr, nullptr},
-           {offsets[after - tail], after - tail, after, static_cast<F *>(job.tail) + at, job.tail_count + block}},
-          stop};
+  return {{{begin, k - head, k, stop, static_cast<F *>(job.head) + at, job.head_count + block},
+           {offsets[k], k, after - tail, positions, nullptr, nullptr},
+           {offsets[after - tail], after - tail, after, stop, static_cast<F *>(job.tail) + at, job.tail_count + block}}};
 }
 
 // Reduce the segments of a share; Segments are Runs, Rows or Parts. A call, so that the loop has the registers for itself.
 template <class R, class Segments>
-__attribute__((noinline)) void run_share(Reduction &job, const Share<typename R::F> &share, int64_t stop) {
-  const int64_t *const offsets = job.offsets, columns = job.columns, end = share.end;
+__attribute__((noinline)) void run_share(Reduction &job, const Share<typename R::F> &share) {
+  const int64_t *const offsets = job.offsets, columns = job.columns, end = share.end, stop = share.stop;
   typename R::F *const totals = share.totals;
   const Segments segments(job);
   typename R::A *out = static_cast<typename R::A *>(job.out) + share.k * columns;
@@ -170,9 +168,8 @@ __attribute__((noinline)) void run_share(Reduction &job, const Share<typename R:
 // Reduce the segments of a block. A long segment leaves totals in each block.
 template <class R, class Segments>
 void run_block(Reduction &job, int64_t block) {
-  const Shares<typename R::F> shares = shares_of<typename R::F>(job, block);
-  for (const auto &share : shares.parts)
-    if (share.k != share.end) run_share<R, Segments>(job, share, shares.stop);
+  for (const auto &share : shares_of<typename R::F>(job, block).parts)
+    if (share.k != share.end) run_share<R, Segments>(job, share);
 }
 
 // Rows of fewer columns than a vector: half of one, or a quarter …, twice.
