@@ -32,7 +32,7 @@ from seqflow.providers.formats.parquet_footers import (
     read_footers,
     tail_of,
 )
-from seqflow.providers.formats.parquet_ranges import value_range
+from seqflow.providers.formats.parquet_ranges import stored_limits, value_range
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
@@ -170,9 +170,20 @@ class ParquetSource:
                 selection = file.selection
                 leaves = _comparable_leaves(selection, paths)
             names = self._footer(path).schema
+            stored = [
+                leaf
+                if isinstance(leaf, ValueRange)
+                else (leaf[0], stored_limits(leaf[1], names.column(leaf[0])))
+                for leaf in leaves
+            ]
             for group, (rows, size) in enumerate(zip(file.rows.tolist(), nbytes.tolist(), strict=True)):
-                block = Block(path, group, rows, size)
-                yield block, [_range(names, chunks, group, leaf, rows) for leaf in leaves]
+                ranges = [
+                    one
+                    if isinstance(one, ValueRange)
+                    else value_range(chunks.statistics(group, one[0]), one[1], rows)
+                    for one in stored
+                ]
+                yield Block(path, group, rows, size), ranges
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
         """Yield all files, each with its column chunks and the bytes of its row groups."""
@@ -596,14 +607,3 @@ def _holds(common: pa.DataType, own: pa.DataType) -> bool:
         signs = types.is_signed_integer(common), types.is_signed_integer(own)
         return bool(common.bit_width > own.bit_width and signs != (False, True))
     return bool(types.is_floating(common) and types.is_floating(own) and common.bit_width > own.bit_width)
-
-
-def _range(
-    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | ValueRange, num_rows: int
-) -> ValueRange:
-    """Return the range of a leaf column in a row group."""
-    if isinstance(leaf, ValueRange):
-        return leaf
-    at, kind = leaf
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return value_range(chunks.statistics(group, at), kind, names.column(at), num_rows)
