@@ -74,7 +74,9 @@ Uncounted = Mapping[int, Sequence[TextChunk]]
 """Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
 _SMALL_BLOCK = 1 << 20
-"""Bytes of row groups that are read through a reader that stays open."""
+"""Bytes of row groups that are read through a map that stays open."""
+_LARGE_BLOCK = 64 << 20
+"""Bytes of row groups for which a file is opened each time: half a millisecond, and without a copy of their bytes."""
 _MOST_KNOWN = 1 << 10
 """Schemas and metadata that are known by their bytes; those of further files are read by pyarrow."""
 _DESCRIBED_GROUPS = 256
@@ -135,7 +137,8 @@ class ParquetSource:
     chunks: FooterCache = field(default_factory=FooterCache, compare=False)
     """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
     idle: IdleReaders = field(default_factory=IdleReaders, compare=False)
-    """Readers of files with small row groups."""
+    maps: IdleReaders = field(default_factory=IdleReaders, compare=False)
+    """Readers of files with several row groups: those that read, and those that map a file."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -375,15 +378,19 @@ class ParquetSource:
         path = block.origin
         if is_uri(path):
             return _reader(self.store.random(path, self._spans(block, schema)), self._footer(path))
+        size = block.nbytes or 0
+        if len(self.files[path].rows) == 1 or size > _LARGE_BLOCK:
+            return self._open_local(path, self.memory_map)
         # a map that stays open keeps what was read through it in memory
-        stays = len(self.files[path].rows) > 1 and (block.nbytes or 0) <= _SMALL_BLOCK
-        return self.idle.reader(path, self._open_local) if stays else self._open_local(path)
+        if self.memory_map and size <= _SMALL_BLOCK:
+            return self.maps.reader(path, partial(self._open_local, is_mapped=True))
+        return self.idle.reader(path, partial(self._open_local, is_mapped=False))
 
-    def _open_local(self, path: str) -> Any:
+    def _open_local(self, path: str, is_mapped: bool) -> Any:
         """Open a file of this machine, whose footer is read with it unless it is known."""
         metadata = self.footers.find(path)
         # a path would be looked for in all file systems: a fifth of the time of a small file
-        reader = _reader(pa.memory_map(path) if self.memory_map else pa.OSFile(path), metadata)
+        reader = _reader(pa.memory_map(path) if is_mapped else pa.OSFile(path), metadata)
         if metadata is None:
             _check_row_groups(path, reader.metadata, self.files[path])
             self.footers.keep(path, reader.metadata)
