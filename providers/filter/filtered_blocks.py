@@ -245,7 +245,8 @@ def _ranges(block: Block, start: int, stop: int, nbytes: int) -> Iterator[range]
 
 def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
     """Return the columns of `schema`, of the rows where the mask is true."""
-    chosen = Selection(table.schema, table.schema, schema).apply(table)
+    is_whole = table.schema.equals(schema)
+    chosen = table if is_whole else Selection(table.schema, table.schema, schema).apply(table)
     count = int(np.count_nonzero(mask))
     if count == len(mask):
         return chosen

@@ -125,21 +125,21 @@ class RowFilter:
     """Columns that the filter reads."""
     source: pa.Schema
     """The columns of the filter under the source's names."""
+    structure: Node | None = field(default=None, compare=False, repr=False)
+    """Syntax tree of the expression; None if its form is not known."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict, compare=False, repr=False)
     """Number of kept rows of each block counted so far, by origin and index; `ALL` has their total."""
     numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
     """Kept rows of the blocks that are read in slices."""
     dropped: DroppedRows = field(default=DroppedRows(), compare=False, repr=False)
     """Rows that are left out, whatever the expression says."""
+    widened: dict[int, tuple[pa.Schema, pa.Schema]] = field(default_factory=dict, compare=False, repr=False)
+    """The latest schema with the columns of the filter added: selections are cached for the same object."""
 
     @classmethod
     def of_all(cls, schema: pa.Schema) -> RowFilter:
         """Return the filter that keeps all rows."""
         return cls(None, "", schema, pa.schema([]), pa.schema([]))
-
-    @property
-    def structure(self) -> Node | None:
-        return None if self.expression is None else structure(self.expression)
 
     def looks_at(self) -> dict[Path, Path]:
         """Return the columns and fields that the expression reads: the provider's paths by the source's."""
@@ -157,10 +157,16 @@ class RowFilter:
         return Ranges(len(ranges), columns).possible(self.structure)
 
     def with_columns(self, schema: pa.Schema) -> pa.Schema:
-        """Return a schema with the columns of the filter added."""
+        """Return a schema with the columns of the filter added, the same object each time."""
+        known = self.widened.get(id(schema))
+        if known is not None and known[0] is schema:
+            return known[1]
         names = [*schema.names, *(name for name in self.columns.names if name not in schema.names)]
         shared = set(self.columns.names)
-        return pa.schema([self.full.field(name) if name in shared else schema.field(name) for name in names])
+        full = pa.schema([self.full.field(name) if name in shared else schema.field(name) for name in names])
+        self.widened.clear()
+        self.widened[id(schema)] = schema, full
+        return full
 
     def mask(self, table: Table) -> pa.ChunkedArray:
         """Return bool[rows]: whether each row of a table is kept; never null."""
@@ -197,7 +203,7 @@ def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -
     names = source.names if tree is None else list(dict.fromkeys(path[0] for path in fields_of(tree)))
     positions = [at for at, name in enumerate(source.names) if name in names]
     columns, own = (pa.schema([schema.field(at) for at in positions]) for schema in (full, source))
-    return RowFilter(expression, _text(expression, tree), full, columns, own)
+    return RowFilter(expression, _text(expression, tree), full, columns, own, tree)
 
 
 def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -> None:

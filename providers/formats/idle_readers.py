@@ -14,28 +14,33 @@ class IdleReaders:
     """The readers that were used last. Each is used by one thread at a time; another process opens its own."""
 
     def __init__(self) -> None:
-        self.idle: list[tuple[Any, Any]] = []
+        self.idle: dict[Any, list[Any]] = {}
         self._lock = ForkLock(self._forget)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return IdleReaders, ()
 
     def _forget(self) -> None:
-        self.idle = []
+        self.idle = {}
 
     def reader(self, path: str, open_file: Callable[[str], Any]) -> "_InUse":
         """Give a reader of a file as it is now; one that was written since is opened again."""
         version = path, LOCAL.version(path)
-        with self._lock:
-            at = next((at for at, (known, _) in enumerate(self.idle) if known == version), None)
-            reader = None if at is None else self.idle.pop(at)[1]
-        return _InUse(self, version, open_file(path) if reader is None else reader)
+        try:  # without the lock, since taking one out is one step: this is a part of the time of a small row group
+            reader = self.idle[version].pop()
+        except LookupError:
+            reader = open_file(path)
+        return _InUse(self, version, reader)
 
     def keep(self, version: Any, reader: Any) -> None:
         """Keep a reader that is not in use any more."""
-        with self._lock:
-            self.idle.append((version, reader))
-            del self.idle[:-_MOST]
+        readers = self.idle.get(version)
+        if readers is None:
+            with self._lock:
+                readers = self.idle.setdefault(version, [])
+                for oldest in list(self.idle)[:-_MOST]:
+                    del self.idle[oldest]
+        readers.append(reader)
 
 
 class _InUse:

@@ -32,7 +32,7 @@ from seqflow.providers.formats.parquet_footers import (
     read_footers,
     tail_of,
 )
-from seqflow.providers.formats.parquet_ranges import value_range
+from seqflow.providers.formats.parquet_ranges import stored_limits, value_range
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
@@ -74,7 +74,9 @@ Uncounted = Mapping[int, Sequence[TextChunk]]
 """Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
 _SMALL_BLOCK = 1 << 20
-"""Bytes of row groups that are read through a reader that stays open."""
+"""Bytes of row groups that are read through a map that stays open."""
+_LARGE_BLOCK = 64 << 20
+"""Bytes of row groups for which a file is opened each time: half a millisecond, and without a copy of their bytes."""
 _MOST_KNOWN = 1 << 10
 """Schemas and metadata that are known by their bytes; those of further files are read by pyarrow."""
 _DESCRIBED_GROUPS = 256
@@ -135,7 +137,8 @@ class ParquetSource:
     chunks: FooterCache = field(default_factory=FooterCache, compare=False)
     """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
     idle: IdleReaders = field(default_factory=IdleReaders, compare=False)
-    """Readers of files with small row groups."""
+    maps: IdleReaders = field(default_factory=IdleReaders, compare=False)
+    """Readers of files with several row groups: those that read, and those that map a file."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -170,9 +173,20 @@ class ParquetSource:
                 selection = file.selection
                 leaves = _comparable_leaves(selection, paths)
             names = self._footer(path).schema
+            stored = [
+                leaf
+                if isinstance(leaf, ValueRange)
+                else (leaf[0], stored_limits(leaf[1], names.column(leaf[0])))
+                for leaf in leaves
+            ]
             for group, (rows, size) in enumerate(zip(file.rows.tolist(), nbytes.tolist(), strict=True)):
-                block = Block(path, group, rows, size)
-                yield block, [_range(names, chunks, group, leaf, rows) for leaf in leaves]
+                ranges = [
+                    one
+                    if isinstance(one, ValueRange)
+                    else value_range(chunks.statistics(group, one[0]), one[1], rows)
+                    for one in stored
+                ]
+                yield Block(path, group, rows, size), ranges
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
         """Yield all files, each with its column chunks and the bytes of its row groups."""
@@ -364,15 +378,19 @@ class ParquetSource:
         path = block.origin
         if is_uri(path):
             return _reader(self.store.random(path, self._spans(block, schema)), self._footer(path))
+        size = block.nbytes or 0
+        if len(self.files[path].rows) == 1 or size > _LARGE_BLOCK:
+            return self._open_local(path, self.memory_map)
         # a map that stays open keeps what was read through it in memory
-        stays = len(self.files[path].rows) > 1 and (block.nbytes or 0) <= _SMALL_BLOCK
-        return self.idle.reader(path, self._open_local) if stays else self._open_local(path)
+        if self.memory_map and size <= _SMALL_BLOCK:
+            return self.maps.reader(path, partial(self._open_local, is_mapped=True))
+        return self.idle.reader(path, partial(self._open_local, is_mapped=False))
 
-    def _open_local(self, path: str) -> Any:
+    def _open_local(self, path: str, is_mapped: bool) -> Any:
         """Open a file of this machine, whose footer is read with it unless it is known."""
         metadata = self.footers.find(path)
         # a path would be looked for in all file systems: a fifth of the time of a small file
-        reader = _reader(pa.memory_map(path) if self.memory_map else pa.OSFile(path), metadata)
+        reader = _reader(pa.memory_map(path) if is_mapped else pa.OSFile(path), metadata)
         if metadata is None:
             _check_row_groups(path, reader.metadata, self.files[path])
             self.footers.keep(path, reader.metadata)
@@ -596,14 +614,3 @@ def _holds(common: pa.DataType, own: pa.DataType) -> bool:
         signs = types.is_signed_integer(common), types.is_signed_integer(own)
         return bool(common.bit_width > own.bit_width and signs != (False, True))
     return bool(types.is_floating(common) and types.is_floating(own) and common.bit_width > own.bit_width)
-
-
-def _range(
-    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | ValueRange, num_rows: int
-) -> ValueRange:
-    """Return the range of a leaf column in a row group."""
-    if isinstance(leaf, ValueRange):
-        return leaf
-    at, kind = leaf
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return value_range(chunks.statistics(group, at), kind, names.column(at), num_rows)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types
@@ -21,20 +22,24 @@ _UNPACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLE
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
-def value_range(found: Statistics, kind: pa.DataType, column: Any, num_rows: int) -> ValueRange:
-    """Return the range of a column chunk of an Arrow type; `column` of Parquet's schema says how it is stored."""
-    low, high = (_unpacked(one, column.physical_type) for one in (found.minimum, found.maximum))
-    return stored_range(low, high, found.null_count, kind, column, num_rows)
+class StoredLimits(NamedTuple):
+    """How the limits of a leaf column are stored; found once for all of its chunks, of which there may be many."""
+
+    physical: str
+    """Parquet's own type."""
+    meant: Callable[[Any], Any]
+    """Converts a value of that type to the Arrow type, as in ValueRange; gives None if its meaning is not certain."""
 
 
-def stored_range(
-    low: Any, high: Any, null_count: int | None, kind: pa.DataType, column: Any, num_rows: int
-) -> ValueRange:
-    """Return the range of values of Parquet's own types as values of an Arrow type.
+def value_range(found: Statistics, stored: StoredLimits, num_rows: int) -> ValueRange:
+    """Return the range of a column chunk."""
+    low, high = (_unpacked(one, stored.physical) for one in (found.minimum, found.maximum))
+    return _range(low, high, found.null_count, stored, num_rows)
 
-    Limits are used only if their meaning is certain: for other types and units of time they are not known.
-    """
-    low, high = (None if one is None else _meant(one, kind, column) for one in (low, high))
+
+def _range(low: Any, high: Any, null_count: int | None, stored: StoredLimits, num_rows: int) -> ValueRange:
+    """Return the range of values of Parquet's own types as values of an Arrow type."""
+    low, high = (None if one is None else stored.meant(one) for one in (low, high))
     # NaN does not equal itself; a minimum above the maximum is damage
     if low != low or high != high or (None not in (low, high) and low > high):
         low = high = None
@@ -49,28 +54,40 @@ def _unpacked(stored: bytes | None, physical: str) -> Any:
     return struct.unpack(form, stored)[0] if len(stored) == struct.calcsize(form) else None
 
 
-def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
-    """Convert a value of Parquet's own types to an Arrow type, as in ValueRange; None if that is not certain."""
+def stored_limits(kind: pa.DataType, column: Any) -> StoredLimits:
+    """Return how values of an Arrow type are stored; `column` is that of Parquet's schema.
+
+    The meaning of other types and units of time than those below is not certain.
+    """
+    kind = _value_type(kind)
     physical = column.physical_type
-    if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
-        return value if physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") else None
     if types.is_decimal(kind):
-        return _decimal(value, kind, column)
+        return StoredLimits(physical, partial(_decimal, kind=kind, column=column))
     if types.is_boolean(kind) or types.is_float32(kind) or types.is_float64(kind):
-        return value if physical == {1: "BOOLEAN", 32: "FLOAT", 64: "DOUBLE"}[kind.bit_width] else None
-    is_time = types.is_timestamp(kind) and _unit(column) == kind.unit
-    if types.is_integer(kind) or types.is_date32(kind) or is_time:
-        wide = kind.bit_width == 64
-        if physical != ("INT64" if wide else "INT32"):
-            return None
-        is_signed = not types.is_unsigned_integer(kind)
-        # unsigned integers are stored as signed ones of the same bits
-        value += 2 ** (64 if wide else 32) * (value < 0 and not is_signed)
-        low, high = (
-            (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1)) if is_signed else (0, 2**kind.bit_width)
-        )
-        return value if low <= value < high else None
-    return None
+        expected: tuple[str, ...] = ({1: "BOOLEAN", 32: "FLOAT", 64: "DOUBLE"}[kind.bit_width],)
+    elif is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
+        expected = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+    elif types.is_integer(kind) or types.is_date32(kind) or _is_time(kind, column):
+        if physical == ("INT64" if kind.bit_width == 64 else "INT32"):
+            return StoredLimits(
+                physical, partial(_whole, kind.bit_width, not types.is_unsigned_integer(kind))
+            )
+        expected = ()
+    else:
+        expected = ()
+    return StoredLimits(physical, lambda value: value if physical in expected else None)
+
+
+def _whole(bits: int, is_signed: bool, value: int) -> int | None:
+    """Return an integer of this many bits; None for one that they do not hold."""
+    # unsigned integers are stored as signed ones of the same bits
+    value += 2 ** (64 if bits == 64 else 32) * (value < 0 and not is_signed)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if is_signed else (0, 2**bits)
+    return value if low <= value < high else None
+
+
+def _is_time(kind: pa.DataType, column: Any) -> bool:
+    return bool(types.is_timestamp(kind) and _unit(column) == kind.unit)
 
 
 def _unit(column: Any) -> str | None:
@@ -114,7 +131,7 @@ def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueR
             at, kind = places[leaf[0]]
             if _value_type(kind) == _value_type(leaf[1]):
                 statistics, column = row_group.column(at).statistics, metadata.schema.column(at)
-                found[number] = _range(statistics, _value_type(kind), column, group.num_rows)
+                found[number] = _known_range(statistics, stored_limits(kind, column), group.num_rows)
     return found
 
 
@@ -125,13 +142,13 @@ def _partition_keys(fragment: Any) -> dict[str, Any]:
     return {} if hasattr(fragment, "fragment_id") else get_partition_keys(fragment.partition_expression)
 
 
-def _range(statistics: Any, kind: pa.DataType, column: Any, num_rows: int) -> ValueRange:
+def _known_range(statistics: Any, stored: StoredLimits, num_rows: int) -> ValueRange:
     if statistics is None:
         return UNKNOWN
     nulls = statistics.null_count if statistics.has_null_count else None
     if not statistics.has_min_max:
-        return stored_range(None, None, nulls, kind, column, num_rows)
-    return stored_range(statistics.min_raw, statistics.max_raw, nulls, kind, column, num_rows)
+        return _range(None, None, nulls, stored, num_rows)
+    return _range(statistics.min_raw, statistics.max_raw, nulls, stored, num_rows)
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -32,16 +32,19 @@ def kind_of_error(error: BaseException) -> type[ProviderError]:
     return ProviderError if is_of_system or isinstance(error, others) else DamagedFileError
 
 
-@contextmanager
-def reading(place: str) -> Iterator[None]:
+class reading:  # noqa: N801  # used as a function; a generator takes three times as long, for each small block
     """Translate errors of pyarrow and the system for damaged data into a ProviderError that names the place."""
-    try:
-        yield
-    # MemoryError passes: it may be the machine's fault, not that of the data
-    except (ProviderError, MemoryError):
-        raise
-    except _DAMAGE as error:
-        raise kind_of_error(error)(f"{place}: {error}") from error
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
+        # MemoryError passes: it may be the machine's fault, not that of the data
+        if isinstance(error, _DAMAGE) and not isinstance(error, ProviderError | MemoryError):
+            raise kind_of_error(error)(f"{self.place}: {error}") from error
 
 
 @contextmanager

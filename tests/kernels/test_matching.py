@@ -36,6 +36,8 @@ def test_hashes_next_to_0_and_to_the_prime_are_told_apart(native):
     assert native.minhash(close, np.array([6]), one, zero).item() == 2**41 - 1
     assert native.minhash(close[:2], np.array([2]), one, zero).item() == PRIME - 2
     assert native.minhash(np.append(close, 0), np.array([7]), one, zero).item() == 0
+    far = np.append(close[:2], [2**50 + 1, 2**50, 2**60])
+    assert native.minhash(far, np.array([5]), one, zero).item() == 2**50
 
 
 @pytest.mark.parametrize("spread", [3, 40, 2000, 2**62])

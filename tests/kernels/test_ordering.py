@@ -216,3 +216,15 @@ def test_numpy_sorts_a_copy_that_no_other_thread_can_change(monkeypatch):
         assert kernels.argsort_within(data, np.array([3]), descending=True).tolist() == [0, 2, 1]
     assert len(sorted_arrays) == 4
     assert not any(np.shares_memory(data, array) for array in sorted_arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
+def test_neighbours_of_a_short_segment_are_not_its_largest(native, dtype):
+    sizes = np.arange(1, 70)
+    segments = [np.random.default_rng(size).integers(-99, 99, size).astype(dtype) for size in sizes]
+    for one in segments[::5] if dtype.startswith("float") else ():
+        one[-1] = np.nan
+    data = np.concatenate(segments)
+    for kind, find in [("max", np.argmax), ("min", np.argmin)]:
+        expected = [find(one) for one in segments]
+        assert native.segment_arg(kind, data, sizes).tolist() == expected

@@ -15,7 +15,7 @@ from seqflow.errors import FilterError, ProviderError, SeqflowError, UnknownColu
 from seqflow.providers import Provider
 from seqflow.providers.filter.value_ranges import ValueRange
 from seqflow.providers.formats.parquet_footers import Statistics
-from seqflow.providers.formats.parquet_ranges import value_range
+from seqflow.providers.formats.parquet_ranges import stored_limits, value_range
 
 ROWS, GROUP = 100, 10
 TABLE = pa.table(
@@ -178,9 +178,11 @@ def test_statistics_that_fit_no_value_are_not_known() -> None:
         ("text", b"", b"\xff", (b"", b"\xff")),
     ):
         at = list(kinds).index(name)
-        found = value_range(Statistics(low, high, 1), kinds[name], schema.column(at), 5)
+        found = value_range(Statistics(low, high, 1), stored_limits(kinds[name], schema.column(at)), 5)
         assert found == ValueRange(*expected, has_nulls=True, has_values=True), name
-    in_other_unit = value_range(Statistics(one, ten, 5), pa.timestamp("us"), schema.column(3), 5)
+    in_other_unit = value_range(
+        Statistics(one, ten, 5), stored_limits(pa.timestamp("us"), schema.column(3)), 5
+    )
     assert in_other_unit == ValueRange(None, None, has_nulls=True, has_values=False)
 
 

@@ -120,10 +120,9 @@ nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handl
   const Kernel kernel = kernels[type];
   const OrderingKernels &all = SEQFLOW_SELECTED(ordering_kernels);
   const bool sorts = kernel == all.sort[type], finds = kernel == all.arg[type];
+  const bool shares = (sorts || finds) && usable_threads() > 1;
   bool any_long = false;
-  const auto is_shared = [&](int64_t k) {
-    return (sorts || finds) && usable_threads() > 1 && is_long(offsets[k + 1] - offsets[k], job.columns);
-  };
+  const auto is_shared = [&](int64_t k) { return shares && is_long(offsets[k + 1] - offsets[k], job.columns); };
   for (int64_t k = 0; k < job.num_segments; ++k) any_long |= is_shared(k);
   const int64_t work = product(rows.bytes(), ORDERING_WORK);
   if (finds && any_long) {

@@ -54,7 +54,9 @@ inline uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-inline uint64_t output(uint64_t state, uint64_t k) { return mix(state + (k + 1) * GOLDEN); }
+inline uint64_t term(uint64_t k) { return (k + 1) * GOLDEN; }
+
+inline uint64_t output(uint64_t state, uint64_t k) { return mix(state + term(k)); }
 
 inline int64_t bucket(uint64_t bits, uint64_t num_buckets) {
   return static_cast<int64_t>(static_cast<unsigned __int128>(bits) * num_buckets >> 64);
@@ -103,19 +105,23 @@ inline void hash_strings(const StringHashing &job, int64_t begin, int64_t end) {
   }
 }
 
-// Many runs at a time: the steps of one wait for each other.
+// Many runs at a time: the steps of one wait for each other. Runs that overlap share the products of their tokens.
 template <class T>
 void hash_runs(const Grams &job, int64_t begin, int64_t end) {
-  constexpr int64_t BLOCK = 128;
-  uint64_t states[BLOCK];
+  constexpr int64_t BLOCK = 128, STEPS = 64;
+  uint64_t states[BLOCK], terms[BLOCK + STEPS];
   for (int64_t segment = begin; segment < end; ++segment)
     for (int64_t to = job.targets[segment]; to < job.targets[segment + 1]; to += BLOCK) {
       const int64_t left = job.targets[segment + 1] - to, count = left < BLOCK ? left : BLOCK;
       const T *const tokens = static_cast<const T *>(job.tokens) + job.offsets[segment] + to - job.targets[segment];
       for (int64_t i = 0; i < count; ++i) states[i] = job.state;
-      for (int64_t k = 0; k < job.n; ++k)
-        for (int64_t i = 0; i < count; ++i)
-          states[i] = output(states[i], static_cast<uint64_t>(static_cast<int64_t>(tokens[i + k])));
+      for (int64_t first = 0; first < job.n; first += STEPS) {
+        const int64_t steps = job.n - first < STEPS ? job.n - first : STEPS;
+        for (int64_t i = 0; i < count + steps - 1; ++i)
+          terms[i] = term(static_cast<uint64_t>(static_cast<int64_t>(tokens[first + i])));
+        for (int64_t k = 0; k < steps; ++k)
+          for (int64_t i = 0; i < count; ++i) states[i] = mix(states[i] + terms[i + k]);
+      }
       for (int64_t i = 0; i < count; ++i) job.out[to + i] = states[i];
     }
 }

@@ -39,28 +39,27 @@ struct FindLargest {
         whole ? load<K, T, LANES>(from) : load_some<K, T, LANES>(from, count), flipped);
   }
 
-  // The position of the largest of size elements that fill COUNT vectors but for a part of the last.
+  // The position of the largest of up to COUNT vectors of elements. All vectors are read, whatever the size: a branch for
+  // each number of vectors is a wrong guess for most segments.
   template <int COUNT>
   int64_t few(const T *from, int64_t size) const {
     V x[COUNT];
-    const int64_t tail = size - (COUNT - 1) * LANES;
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT; ++k) x[k] = load_lanes(from + k * LANES, k < COUNT - 1 ? LANES : tail);
-    V most = counted() < static_cast<Lane>(tail) ? x[COUNT - 1] : V{} + lowest();
-    if constexpr (floats) most = Larger::join(V{} + lowest(), most);
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT - 1; ++k) most = Larger::join(most, x[k]);
-    const K value = across<Larger, K, LANES>(most);
-    uint64_t found = 0, nans = 0;
-#pragma GCC unroll 8
+    Places nans = {};
+    V most = V{} + lowest();
+    const Places past = Places{} + static_cast<Lane>(size);
+#pragma GCC unroll 16
     for (int k = 0; k < COUNT; ++k) {
-      found |= lane_bits<Lane, LANES>(x[k] == value) << k * LANES;
-      if constexpr (floats) nans |= lane_bits<Lane, LANES>(x[k] != x[k]) << k * LANES;
+      x[k] = load_lanes(from + k * LANES, size - k * LANES);
+      x[k] = counted() + static_cast<Lane>(k * LANES) < past ? x[k] : V{} + lowest();
+      if constexpr (floats) nans |= x[k] != x[k];
+      most = Larger::join(most, x[k]);
     }
-    if constexpr (floats) {
-      nans &= ~uint64_t{0} >> (64 - size);
-      if (nans != 0) return __builtin_ctzll(nans);
-    }
+    const K value = across<Larger, K, LANES>(most);
+    const bool any = floats && lane_bits<Lane, LANES>(nans) != 0;
+    uint64_t found = 0;  // lanes past the end are not before the first one found
+#pragma GCC unroll 16
+    for (int k = 0; k < COUNT; ++k)
+      found |= lane_bits<Lane, LANES>(any ? x[k] != x[k] : x[k] == value) << k * LANES;
     return __builtin_ctzll(found);
   }
 
@@ -96,18 +95,11 @@ struct FindLargest {
   }
 
   int64_t find(const T *from, int64_t size) const {
-    switch ((size + LANES - 1) / LANES) {
-      case 1: return few<1>(from, size);
-      case 2: return few<2>(from, size);
-      case 3: return few<3>(from, size);
-      case 4: return few<4>(from, size);
-    }
-    if constexpr (LANES <= 8) switch ((size + LANES - 1) / LANES) {
-      case 5: return few<5>(from, size);
-      case 6: return few<6>(from, size);
-      case 7: return few<7>(from, size);
-      case 8: return few<8>(from, size);
-    }
+    if (size <= 4 * LANES) return few<4>(from, size);
+    if constexpr (LANES <= 8)
+      if (size <= 8 * LANES) return few<8>(from, size);
+    if constexpr (LANES <= 4)
+      if (size <= 16 * LANES) return few<16>(from, size);
     K most;
     int64_t place = run(from, size < PART ? size : PART, &most);
     for (int64_t at = PART; at < size; at += PART) {
