@@ -4,8 +4,6 @@ Arrow compares exactly if both sides have one type, so each literal is converted
 compared with: an integer column is never compared as a float, which would round it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

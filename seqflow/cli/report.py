@@ -1,7 +1,5 @@
 """`seqflow report JOB|PATH`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

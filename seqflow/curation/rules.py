@@ -1,7 +1,5 @@
 """The rules of curation, as sections of a job."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from seqflow.arguments import checked

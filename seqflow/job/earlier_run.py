@@ -1,7 +1,5 @@
 """Identity of a job in progress files and manifests, and the output that an earlier run of the same job has left."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

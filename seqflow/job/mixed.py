@@ -1,7 +1,5 @@
 """Batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Sizes of a run, counted from footers and indexes, or estimated from one window, before the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run a job: from its source through the loader to its output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

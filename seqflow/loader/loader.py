@@ -1,7 +1,5 @@
 """Loader: batches from a source of rows, in an order that a seed decides, for one rank or many."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace

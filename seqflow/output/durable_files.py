@@ -5,8 +5,6 @@ is synchronised. Without the first fsync, a crash may leave an empty file under 
 the name itself may be lost, since it is data of the folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

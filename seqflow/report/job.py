@@ -1,7 +1,5 @@
 """The part of a report about a job: its plan, and a sample of its batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
