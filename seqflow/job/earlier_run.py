@@ -29,16 +29,12 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
-def _are_bad_files(found: Any) -> bool:
-    return has_form(found, [(str, object, str, object)])
-
-
 _LATER = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
-    "bad_files": _are_bad_files,
+    "bad_files": lambda found: has_form(found, [(str, object, str, object)]),
 }
 """Counts that runs of older versions have not saved."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}

@@ -180,10 +180,6 @@ def _integer(kinds: Kinds, settle: Settle) -> pa.DataType:
     return pa.type_for_alias(f"{'int' if signed else 'uint'}{bits}")
 
 
-def _floating(kinds: Kinds, settle: Settle) -> pa.DataType:
-    return max(kinds, key=lambda kind: kind.bit_width)
-
-
 def _decimal(kinds: Kinds, settle: Settle) -> pa.DataType:
     integers = [kind for kind in kinds if types.is_integer(kind)]
     _unified(integers, settle)  # integers that do not unify do not become decimals either
@@ -215,10 +211,6 @@ def _timestamp(kinds: Kinds, settle: Settle) -> pa.DataType:
 def _time(kinds: Kinds, settle: Settle) -> pa.DataType:
     unit = _finest(kinds)
     return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
-
-
-def _fixed_size_binary(kinds: Kinds, settle: Settle) -> pa.DataType:
-    return settle("sizes differ", pa.large_binary)
 
 
 def _list(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -280,7 +272,7 @@ _FAMILIES: dict[str, tuple[arrow_types.Predicate, ...]] = {
 }  # the first that holds: LISTS have fixed-size lists, too
 _RULES: dict[str, Callable[[Kinds, Settle], pa.DataType]] = {
     "integer": _integer,
-    "floating": _floating,
+    "floating": lambda kinds, settle: max(kinds, key=lambda kind: kind.bit_width),
     "decimal": _decimal,
     "date": lambda kinds, settle: pa.date64(),
     "timestamp": _timestamp,
@@ -288,7 +280,7 @@ _RULES: dict[str, Callable[[Kinds, Settle], pa.DataType]] = {
     "duration": lambda kinds, settle: pa.duration(_finest(kinds)),
     "text": lambda kinds, settle: pa.large_string(),
     "binary": lambda kinds, settle: pa.large_binary(),
-    "fixed_size_binary": _fixed_size_binary,
+    "fixed_size_binary": lambda kinds, settle: settle("sizes differ", pa.large_binary),
     "fixed_size_list": _fixed_size_list,
     "list": _list,
     "struct": _struct,

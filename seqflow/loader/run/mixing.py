@@ -456,7 +456,9 @@ class MixRun:
             stats.repeated += turn.size.begun
         self._release(turn)
         stats.batches += 1
-        last = self._last_of_round(turn)
+        last = self.skips.number(
+            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
+        )
         total = self.table.total
         is_last = bool(turn.fill) or (total is not None and last >= total)
         # the state is after the whole round: all ranks save the same one
@@ -472,12 +474,6 @@ class MixRun:
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix
                 self._consumer.handlers[member].check(self._of_members[member])
-
-    def _last_of_round(self, turn: MixTurn) -> int:
-        """Return the last row of the round of all ranks that a batch is in."""
-        return self.skips.number(
-            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
-        )
 
     def sum_counts(self) -> None:
         """Set the counts of the mix to the sums over its members."""
