@@ -29,12 +29,12 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
-_LATER = {
+_LATER: Mapping[str, Any] = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
-    "bad_files": lambda found: has_form(found, [(str, object, str, object)]),
+    "bad_files": [(str, object, str, object)],
 }
 """Counts that runs of older versions have not saved."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
@@ -43,7 +43,7 @@ _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_l
 def _are_counts(counts: Any) -> bool:
     """Return whether these are counts of a run."""
     return has_form(counts, _COUNTS) and all(
-        form(counts[name]) for name, form in _LATER.items() if name in counts
+        has_form(counts[name], form) for name, form in _LATER.items() if name in counts
     )
 
 

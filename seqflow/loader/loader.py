@@ -152,12 +152,12 @@ class Loader(EpochBatches):
         kept, required = conditions_of("keep", keep), conditions_of("require", require)
         self.prepare, self.net, conditions = arguments.bind_constants(
             constants,
-            arguments.transform_of("prepare", prepare),
-            arguments.transform_of("net", net),
+            arguments.transform_of(prepare),
+            arguments.transform_of(net),
             (*kept, *required),
         )
         self.batch = batch_plan(batch)
-        self.shuffle = arguments.shuffle_of(shuffle)
+        self.shuffle = Shuffle() if shuffle is True else shuffle or None
         self.window = byte_count("Loader: window", window)
         at_least_one("Loader", streams=streams, steps_per_epoch=steps_per_epoch)
         self.streams, self.steps_per_epoch = streams, steps_per_epoch
@@ -179,8 +179,8 @@ class Loader(EpochBatches):
         arguments.check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
             Pipeline(
-                self.recipe, deal, self.index, self.bad_rows, arguments.version_of(version), self.prefetch,
-                spans_of(skip), found, each,
+                self.recipe, deal, self.index, self.bad_rows, None if version is None else str(version),
+                self.prefetch, spans_of(skip), found, each,
             )
         )  # fmt: skip
         self.pipeline.check_rows()

@@ -102,10 +102,6 @@ class BadRows:
     """Options of the store, if `path` is a URI such as `s3://bucket/bad.parquet`."""
 
     def __post_init__(self) -> None:
-        if self.policy not in ("raise", "skip", "quarantine"):
-            raise OpError.of(
-                "BadRows.policy", f"is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
-            )
         if (self.policy == "quarantine") != (self.path is not None):
             what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
             raise OpError.of("BadRows.policy", f"{self.policy!r} {what}")
