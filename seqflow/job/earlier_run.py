@@ -87,7 +87,7 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     if isinstance(loader, Loader):
         section = job.source.settings().items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
-        return {**settings, **loader.settings(), "data": loader.data_fingerprint()}
+        return {**settings, **loader.pipeline.settings(), "data": loader.pipeline.identity.data}
     assert job.mix is not None
     sections = {one.name: one.source.settings().items() for one in job.mix.sources}
     return {

@@ -53,8 +53,8 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, loader in zip(mix.names, mix.loaders, strict=True):
-        for key, value in loader.settings().items():
+        for key, value in loader.pipeline.settings().items():
             if found.setdefault(key, value) != value:
                 found[f"{key} of {name}"] = value
-        found[f"data of {name}"] = loader.data_fingerprint()
+        found[f"data of {name}"] = loader.pipeline.identity.data
     return {**found, "mix": mix.pipeline.fingerprint()["settings"]}

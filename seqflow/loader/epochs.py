@@ -29,10 +29,7 @@ from seqflow.torch.tensors import to_tensors
 
 @explains_missing(
     "Loader",
-    hidden=(
-        "batches data_fingerprint deal epochs_differ is_elsewhere is_resuming iteration loaders passes pipeline "
-        "place quotas recipe settings window_maker"
-    ),
+    hidden=("batches deal is_elsewhere is_resuming iteration loaders passes pipeline place quotas recipe"),
 )
 @checked()
 class EpochBatches:
@@ -92,11 +89,6 @@ class EpochBatches:
     def _set_here(self) -> None:
         """Note that the place of the next batch is the one that this process knows."""
         self._passes_before = int(self.passes or 0)
-
-    @property
-    def epochs_differ(self) -> bool:
-        """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
-        return self.pipeline.epochs_differ
 
     @property
     def at_window_end(self) -> bool:

@@ -22,7 +22,6 @@ from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.net import Net
 from seqflow.record import Record
@@ -233,20 +232,6 @@ class Loader(EpochBatches):
         When `at_window_end` is true, both cover exactly the batches handed out.
         """
         return self._iterate([handler], stats)
-
-    def window_maker(self) -> WindowMaker:
-        """Return a maker of single windows, to examine some before an epoch."""
-        return self.pipeline.window_maker()
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings that decide the batches and their order, by name."""
-        return self.pipeline.settings()
-
-    def data_fingerprint(self) -> dict[str, Any]:
-        """Return the fingerprint of the data in states: relative paths, sizes, rows and columns, as they were
-        first listed.
-        """
-        return self.pipeline.identity.data
 
 
 _OWN = tuple(inspect.signature(Loader).parameters)[1:-1]
