@@ -1,7 +1,5 @@
 """RowFilter: which rows of a source are kept, as an expression of Arrow over the source's own columns."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +131,7 @@ class RowFilter:
     """Rows that are left out, whatever the expression says."""
 
     @classmethod
-    def of_all(cls, schema: pa.Schema) -> RowFilter:
+    def of_all(cls, schema: pa.Schema) -> "RowFilter":
         """Return the filter that keeps all rows."""
         return cls(None, "", schema, pa.schema([]), pa.schema([]))
 

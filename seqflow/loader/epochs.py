@@ -1,7 +1,5 @@
 """Batches epoch after epoch: the part that a Loader and a Mix share, around the pipeline that makes the batches."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -320,7 +318,7 @@ class EpochBatches:
         int64: bool | Collection[str] = False,
         cu_seqlens: bool = False,
         ragged: bool = False,
-    ) -> TensorBatches:
+    ) -> "TensorBatches":
         """Return the same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
         `pin_memory`, `int64`, `cu_seqlens` and `ragged` are those of `seqflow.torch.to_tensors`. State, epoch and

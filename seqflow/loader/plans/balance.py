@@ -1,7 +1,5 @@
 """Balance: costs of rows in a model, so that the ranks of a step get batches with equal costs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -254,7 +252,7 @@ class StepCosts:
         self.above_share += int(np.count_nonzero(of_whole > shares[slots.steps[slot]][counted] * (1 + 1e-9)))
 
     @staticmethod
-    def of(parts: Iterable[StepCosts]) -> StepCosts:
+    def of(parts: "Iterable[StepCosts]") -> "StepCosts":
         """Return the sums over several sources."""
         found = StepCosts()
         for one in parts:

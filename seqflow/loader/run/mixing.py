@@ -1,7 +1,5 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,7 +113,7 @@ class MixPipeline:
         of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
         return [one for handlers in of_each for one in handlers]
 
-    def run(self, start: MixPosition, consumer: Consumer) -> MixRun:
+    def run(self, start: MixPosition, consumer: Consumer) -> "MixRun":
         """Return a run of one epoch from a place on."""
         size = self.step_size()
         if size is not None:
@@ -127,7 +125,7 @@ class MixPipeline:
             run.table.check_end()
         return run
 
-    def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
+    def parts_of(self, turn: "MixTurn") -> list[tuple[str | None, Pipeline, Turn]]:
         """Return the batches of sources that a batch consists of, each with the name of its source."""
         return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
@@ -367,7 +365,7 @@ class MixRun:
                 return None
         return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
 
-    def first(self) -> MixRun:
+    def first(self) -> "MixRun":
         """Return a run that makes the first rows of the epoch again. It changes neither places nor counts."""
         if self._first is None:
             others = Consumer.of_some(len(self.mix.members))

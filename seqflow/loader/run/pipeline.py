@@ -1,7 +1,5 @@
 """The pipeline of one source: its windows are scheduled, read and made into the batches of any epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -95,7 +93,7 @@ class Pipeline:
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
 
-    def for_parts(self) -> Pipeline:
+    def for_parts(self) -> "Pipeline":
         """Return the same pipeline for another process, which makes parts that it is sent: without files,
         threads or index.
         """
@@ -111,7 +109,7 @@ class Pipeline:
         return Position(epoch, 0, None, self.deal.world_size)
 
     @property
-    def members(self) -> list[Pipeline]:
+    def members(self) -> "list[Pipeline]":
         """Pipelines of all sources."""
         return [self]
 
@@ -181,7 +179,7 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
+    def parts_of(self, turn: Turn) -> "list[tuple[str | None, Pipeline, Turn]]":
         """Return the batches of sources that a batch consists of, each with the name of its source in a mix."""
         return [(None, self, turn)]
 
