@@ -221,11 +221,6 @@ class Reasons(Counts):
 
 
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
-SUMMED = (
-    "rows_read", "rows_left", "dropped", "skipped", "filtered", "filtered_by_keep",
-    "filtered_by_condition", "seconds_reading", "seconds_preparing", "seconds_planning",
-)  # fmt: skip
-"""Fields of a ledger whose sums over ledgers are kept."""
 
 
 @dataclass(slots=True)
@@ -425,6 +420,10 @@ class Stats:
         # workers add here; all other counts change in the iterating thread
         with self._lock:
             self.seconds_making += seconds
+
+
+SUMMED = [one.name for one in fields(Ledger) if one.name in Stats.__dataclass_fields__]
+"""Fields of a ledger whose sums over ledgers are kept."""
 
 
 def _shown(name: str, value: float) -> str:

@@ -1,6 +1,6 @@
 """The pipeline of one source: its windows are scheduled, read and made into the batches of any epoch."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from seqflow.loader.order.identity import (
 )
 from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import StreamWindows, Window, Windows, cut_windows, deal_windows
+from seqflow.loader.order.windows import StreamWindows, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
@@ -262,7 +262,8 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return StreamWindows(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
+            found = cut_windows(recipe.slices(), recipe.window)
+            return StreamWindows(found=found), Table([Stream(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
@@ -548,11 +549,6 @@ def empty_rows(recipe: Recipe) -> Record:
     """Return a prepared record without rows."""
     record = empty_source(recipe)
     return record if recipe.prepare is None else apply(recipe.prepare, record)
-
-
-def _windows_of_stream(recipe: Recipe) -> Generator[Window, None, None]:
-    """Yield the windows of a stream, each when its blocks have come."""
-    yield from cut_windows(recipe.slices(), recipe.window)
 
 
 def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:
