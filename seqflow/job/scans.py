@@ -1,7 +1,5 @@
 """Scan all blocks of a source once with the workers of an engine: lengths for an index, counts of keys."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

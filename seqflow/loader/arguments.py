@@ -1,7 +1,5 @@
 """Arguments of a Loader: their names and types, and checks that convert them to the form in which it keeps them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
