@@ -44,7 +44,8 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A URI
+    gives all files below it except hidden ones, `__pycache__` and the side files of table writers; so does one that a
+    glob matches and that is named as a file of data (`x.parquet/`), other folders that it matches give nothing. A URI
     `file:///…` is the path that it names; other URIs are objects of a store, in `files`. A file is left out if a
     pattern of `exclude` matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a
     path. Raise MissingSourceError if no file is left.
@@ -131,7 +132,7 @@ def _covers(place: str, file: str) -> bool:
     if os.path.isdir(place):
         inside = file.startswith(os.path.join(place, ""))
         return inside and _is_shown(os.path.relpath(file, place).split(os.sep))
-    return glob.has_magic(place) and _is_match(place.split("/"), file.split("/"))
+    return glob.has_magic(place) and _is_found(place.split("/"), file.split("/"))
 
 
 def _is_shown(names: Sequence[str]) -> bool:
@@ -149,7 +150,7 @@ def _finds(place: str, uri: str) -> bool:
     if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
         return False  # each data set of the hub has this text about it
     if _has_magic(key):
-        return _is_match(key.split("/"), names)
+        return _is_found(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []
     return names[: len(folder)] == folder and (names == folder or _is_shown(names[len(folder) :]))
 
@@ -157,7 +158,8 @@ def _finds(place: str, uri: str) -> bool:
 def _folder_of(uri: str) -> str:
     """Return the part of a URI before its first wildcard."""
     root, key = split(uri)
-    return "/".join([root, *takewhile(lambda part: not glob.has_magic(part), key.split("/"))])
+    plain = takewhile(lambda part: not glob.has_magic(part), key.rstrip("/").split("/"))
+    return "/".join(filter(None, [root, *plain]))
 
 
 def _has_magic(key: str) -> bool:
@@ -186,6 +188,14 @@ def _objects(uri: str, files: Files) -> list[str]:
     for one in found:
         files.pin(one)
     return [one.path for one in found]
+
+
+def _is_found(parts: list[str], names: list[str]) -> bool:
+    """Return whether a glob matches a file, or a folder above it that is named as a file of data."""
+    return _is_match(parts, names) or any(
+        kind_of(name) is not None and _is_match(parts, names[:at]) and _is_shown(names[at:])
+        for at, name in enumerate(names[:-1], 1)
+    )
 
 
 def _is_match(parts: list[str], names: list[str]) -> bool:
@@ -224,7 +234,7 @@ def searched_folders(source: object) -> list[str]:
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
         if is_uri(path):
-            folders.append(_folder_of(path.rstrip("/")))
+            folders.append(_folder_of(path))
         elif os.path.isdir(path):
             folders.append(os.path.abspath(path))
         elif not os.path.exists(path) and glob.has_magic(path):
@@ -296,8 +306,12 @@ def _files_of(path: str, entered: _Entered) -> Iterator[str]:
         yield os.path.normpath(path)
     elif glob.has_magic(path):
         for match in matches(path, entered):
-            if "__pycache__" not in match.split(os.sep) and os.path.isfile(match):
+            if "__pycache__" in match.split(os.sep):
+                continue
+            if os.path.isfile(match):
                 yield os.path.normpath(match)
+            elif kind_of(match) is not None and os.path.isdir(match):  # as Spark writes: data.parquet/part-0…
+                yield from _walk(match, entered)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, is_uri, join
+from seqflow.files.place import Entry, Files, folder_of, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
@@ -134,17 +134,17 @@ _STATE = "state.json"
 def in_saved_order(paths: Sequence[str], named: Sequence[str], store: Files = LOCAL) -> list[str]:
     """Return the files; those of a saved dataset in its order, without its caches unless these were `named`."""
     objects = {one.path: one for one in store.listed}
-    listed = {folder: _listed(folder, store, objects) for folder in {os.path.dirname(path) for path in paths}}
+    listed = {folder: _listed(folder, store, objects) for folder in {folder_of(path) for path in paths}}
     if all(names is None for names in listed.values()):
         return list(paths)
     own = set(named)
     found: dict[str, None] = {}
     for path in paths:
-        names = listed[os.path.dirname(path)]
+        names = listed[folder_of(path)]
         if names is None or path in own:
             found[path] = None
         elif os.path.basename(path) in names:
-            siblings = [join(os.path.dirname(path), name) for name in names]
+            siblings = [join(folder_of(path), name) for name in names]
             found |= dict.fromkeys(one for one in siblings if one in paths)
     return list(found)
 

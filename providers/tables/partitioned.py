@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, Range, absolute, join
+from seqflow.files.place import Files, Range, absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.file_set import FileSet
@@ -275,7 +275,7 @@ def find_partitions(
     if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
         raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")
     tops = searched_folders(source)
-    folders = [*map(os.path.dirname, paths)]
+    folders = [*map(folder_of, paths)]
     by_folder = {folder: _values(folder, tops, names) for folder in {*folders}}
     if not any(by_folder.values()):
         return None
@@ -371,7 +371,7 @@ def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> di
     """Return the values in the names of a folder and of the folders above it, up to one of `tops`."""
     path = absolute(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
-    folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
+    folders = list(filter(None, path.removeprefix(max(above, key=len)).split(os.sep))) if above else []
     if names is None:
         return dict(pair for one in folders if (pair := folder_value(one)) is not None)
     if len(folders) != len(names):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from seqflow.errors import ProviderOptionError
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.place import Entry, Files, folder_of, is_uri, join
 
 
 class TableFormat(NamedTuple):
@@ -51,7 +51,7 @@ _SHARDS = (b'"shards"', b'"chunks"')
 def format_of(folder: str, store: Files = LOCAL) -> TableFormat | None:
     """Return the format of the table whose folder this is; None for a folder of loose files."""
     if is_uri(folder):
-        return dict(_marked(store.listing(folder))).get(folder.rstrip("/"))
+        return dict(_marked(store.listing(folder))).get(folder_of(join(folder, "")))
     return _table_format(folder, is_own=False, splits=0)
 
 
@@ -90,7 +90,7 @@ def _leading_to(starts: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
         # stops where another start has passed before: all above it is known
         while child not in below.setdefault(folder, set()):
             below[folder].add(child)
-            child, folder = folder, os.path.dirname(folder)
+            child, folder = folder, folder_of(folder)
     return below
 
 
@@ -106,11 +106,11 @@ def _marked(entries: Iterable[Entry]) -> Iterator[tuple[str, TableFormat]]:
 
 def _tables_of(paths: Sequence[str], store: Files) -> Iterator[tuple[str, TableFormat]]:
     """Yield the folders of tables in a store that hold some of these objects."""
-    below = _leading_to((path, os.path.dirname(path)) for path in paths)
+    below = _leading_to((path, folder_of(path)) for path in paths)
     yield from ((folder, found) for folder, found in _marked(store.listed) if folder in below)
-    own = {os.path.dirname(path) for path in paths}
+    own = {folder_of(path) for path in paths}
     for entry in store.listed:
-        folder, name = os.path.split(entry.path)
+        folder, name = folder_of(entry.path), os.path.basename(entry.path)
         if name == _SPLITS and len(below.get(folder, ())) > 1:
             yield folder, _DICT
         if name == _INDEX and folder in own:

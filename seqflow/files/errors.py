@@ -130,7 +130,11 @@ def _refused(
     ):
         region = f" than {place.region}" if place.region else ""
         return StoreError(f"{place.root} does not exist, or lies in another region{region}")
-    if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
+    if (
+        isinstance(error, FileNotFoundError | NotADirectoryError)
+        or type(error).__name__ == "NotFoundError"
+        or status == 404
+    ):
         return missing(place)
     if any(part in first for part in _OF_CREDENTIALS):
         return StoreError(

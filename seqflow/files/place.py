@@ -124,8 +124,23 @@ def join(folder: str, *names: str) -> str:
 
     >>> join("s3://bucket/a/", "b.parquet")
     's3://bucket/a/b.parquet'
+    >>> join("fs:///", "b.parquet")
+    'fs:///b.parquet'
     """
-    return "/".join([folder.rstrip("/"), *names]) if is_uri(folder) else os.path.join(folder, *names)
+    if not is_uri(folder):
+        return os.path.join(folder, *names)
+    above = folder.rstrip("/")
+    return "/".join([f"{above}//" if above[-1] == ":" else above, *names])
+
+
+def folder_of(path: str) -> str:
+    """Return the folder of a file; that of a URI has its root at least.
+
+    >>> folder_of("s3://bucket/a/b.parquet"), folder_of("fs:///b.parquet")
+    ('s3://bucket/a', 'fs://')
+    """
+    folder = os.path.dirname(path)
+    return f"{folder}//" if folder[-1:] == ":" and is_uri(path) else folder
 
 
 def split(uri: str) -> tuple[str, str]:

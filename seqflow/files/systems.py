@@ -1,10 +1,11 @@
 """Paths in stores and file systems that a user passes, as URIs and back."""
 
+from posixpath import normpath
 from typing import Any
 
-from seqflow.files.place import SCHEMES, is_uri
+from seqflow.files.place import CLOUDS, SCHEMES, is_uri
 
-_OF_ARROW = {"s3": "s3", "gcs": "gs", "abfs": "abfss", "py": "fs"}
+_OF_ARROW = {"s3": "s3", "gcs": "gs", "abfs": "abfss"}
 _OF_OBSTORE = {
     "S3Store": "s3",
     "GCSStore": "gs",
@@ -18,7 +19,10 @@ def uri_in(system: Any, path: str) -> str:
     """Return the URI that stands for a path inside a store or file system."""
     if is_uri(path):
         return path
-    return f"{_root(system)}/{path.lstrip('/')}"
+    path = path.lstrip("/")
+    if {".", ".."} & set(path.split("/")):
+        path = normpath(f"/{path}").lstrip("/")  # stores refuse such keys
+    return f"{_root(system)}/{path}"
 
 
 def key_in(system: Any, uri: str) -> str:
@@ -38,7 +42,9 @@ def _root(system: Any) -> str:
         prefix = str(getattr(system, "prefix", None) or "").strip("/")
         return "/".join(filter(None, [f"{_OF_OBSTORE[kind]}://{bucket}", prefix]))
     if hasattr(system, "type_name"):
-        return f"{_OF_ARROW.get(system.type_name, 'fs')}:/"
-    protocol = getattr(system, "protocol", "fs")
-    protocol = protocol if isinstance(protocol, str) else protocol[0]
-    return f"{protocol if protocol in SCHEMES else 'fs'}:/"
+        scheme = _OF_ARROW.get(system.type_name, "fs")
+    else:
+        protocol = getattr(system, "protocol", "fs")
+        scheme = protocol if isinstance(protocol, str) else protocol[0]
+    # paths begin with a bucket in those of clouds alone
+    return f"{scheme}:/" if scheme in CLOUDS else f"{scheme if scheme in SCHEMES else 'fs'}://"

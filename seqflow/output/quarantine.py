@@ -264,15 +264,16 @@ class Quarantine:
 
         If there are no bad rows, a file of an earlier run is removed.
         """
-        if self._is_joined:
-            return
+        if not self._is_joined:
+            if self._copy is not None:
+                self._copy.fetch(self._pieces)
+            join(self._pieces, self._path, self._form, note)
+            if not self._pieces:
+                self._path.unlink(missing_ok=True)
+            if self._copy is not None:
+                self._copy.publish()
         if self._copy is not None:
-            self._copy.fetch(self._pieces)
-        join(self._pieces, self._path, self._form, note)
-        if not self._pieces:
-            self._path.unlink(missing_ok=True)
-        if self._copy is not None:
-            self._copy.publish()
+            self._copy.remove_pieces()
 
     def leave(self) -> None:
         """Remove uncommitted rows, and release the lock."""

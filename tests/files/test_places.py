@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs
@@ -12,7 +14,13 @@ import pytest
 from store_server import Faults
 
 import seqflow as sf
-from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, StoreError
+from seqflow.errors import (
+    DamagedFileError,
+    MissingSourceError,
+    ProviderError,
+    ProviderOptionError,
+    StoreError,
+)
 from seqflow.files.store import StoreFiles
 from stores import SECRET
 
@@ -168,6 +176,50 @@ def test_file_systems_of_this_machine_and_memory_are_read(parquet, tmp_path):
         (pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem()), "x/*.parquet"),
     ):
         assert rows_of(path, filesystem=system) == list(range(1000)), system
+
+
+def systems_at(folder):
+    """Stores and file systems whose root this folder is, or has its files."""
+    from fsspec.implementations.memory import MemoryFileSystem
+    from obstore.store import LocalStore, MemoryStore
+
+    memory, memory_fs = MemoryStore(), MemoryFileSystem()
+    memory_fs.store.clear()  # one for the process
+    for path in filter(Path.is_file, folder.rglob("*")):
+        memory.put(str(path.relative_to(folder)), path.read_bytes())
+        memory_fs.pipe(f"/{path.relative_to(folder)}", path.read_bytes())
+    yield from (
+        LocalStore(folder),
+        pa.fs.SubTreeFileSystem(str(folder), pa.fs.LocalFileSystem()),
+        memory,
+        memory_fs,
+    )
+
+
+def test_files_at_the_root_of_a_store_are_found_by_names_globs_and_folders(parquet, tmp_path):
+    root = tmp_path / "root"
+    for name in ("a.parquet", "lang=de/b.parquet"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(parquet, root / name)
+    for system in systems_at(root):
+        for path in ("a.parquet", "/a.parquet", "./a.parquet", "*.parquet", "lang=de/../[a]*"):
+            assert rows_of(path, filesystem=system, shuffle=False) == list(range(1000)), (system, path)
+        for path in ("", "/", ".", "**/*.parquet"):
+            source = sf.open(path, filesystem=system)
+            assert (source.num_rows, "lang" in source.schema.names) == (2000, True), (system, path)
+        assert sf.open("/", filesystem=system, partitioning=["lang"], exclude="a.parquet").num_rows == 1000
+        for path in ("b.parquet", "a.parquet/x", "lang=e"):
+            with pytest.raises(MissingSourceError, match=path):
+                sf.open(path, filesystem=system)
+
+
+def test_a_table_at_the_root_of_a_store_is_known(tmp_path):
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "0.json").write_text("{}")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    for system in systems_at(tmp_path):
+        with pytest.raises(ProviderOptionError, match="is a Delta Lake table"):
+            sf.open("*.parquet", filesystem=system)
 
 
 def test_other_objects_are_no_file_systems(tmp_path):

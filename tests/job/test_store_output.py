@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ WRITING = ("PUT", "PUT PART", "DELETE MANY")
 
 
 class KilledAt:
-    """Kills a process when the server gets its request of this number that writes."""
+    """Kills a process when the server gets its request of this number that writes; those before `begins` are free."""
 
-    def __init__(self, number: int) -> None:
-        self.left, self.process = number, None
+    def __init__(self, number: int, begins: Callable[[], bool] = lambda: True) -> None:
+        self.left, self.process, self.begins = number, None, begins
 
     def __call__(self, request: Request, _: int) -> str | None:
-        self.left -= request.kind in WRITING
+        self.left -= request.kind in WRITING and self.begins()
         if self.left == 0 and self.process is not None:
             self.process.send_signal(signal.SIGKILL)
             return "cut"
@@ -77,6 +78,26 @@ def test_a_job_that_is_killed_at_any_request_writes_the_bytes_of_an_undisturbed_
     assert objects(bucket, "") == first
     assert sorted(path.name for path in folder.iterdir()) == local
     assert not list((folder.parent / "store" / ".uploads").glob("*"))
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_removes_the_pieces_of_bad_rows_that_the_killed_one_left(
+    own: StoreServer, bucket: Bucket, folder: Path
+) -> None:
+    """It was killed when the quarantine file was there, and its pieces still were."""
+    write_store_job(folder, bucket, rows=400, bad_rows="s3://bucket/bad.parquet")
+    done(run(folder))
+    first = objects(bucket, "")
+    bucket.delete(*bucket.keys())
+    joined = own.store.folder / bucket.name / "bad.parquet"
+    own.choose = choose = KilledAt(1, begins=joined.exists)
+    choose.process = run(folder)
+    choose.process.communicate(timeout=300)
+    own.choose = None
+    assert choose.process.returncode == -signal.SIGKILL
+    assert len([key for key in bucket.keys("") if key.startswith(".bad.parquet/")]) > 1
+    done(run(folder, "--resume"))
+    assert objects(bucket, "") == first
 
 
 @pytest.mark.slow

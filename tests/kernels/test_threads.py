@@ -114,6 +114,25 @@ def test_long_segments_are_what_numpy_gives(native, two_threads, dtype, threads)
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1"])
+@pytest.mark.parametrize("columns", [1, 3, 64, 100])
+def test_segments_across_the_ends_of_blocks_are_what_numpy_gives(native, two_threads, dtype, columns):
+    """Blocks have 2 ** 16 elements; a segment that is no longer stays whole, another one is cut."""
+    block = 2**16 // columns
+    lengths = np.array([5, block, block - 7, 0, 3 * block + 1, 9, 1])
+    rows = np.random.default_rng(4).integers(0, 100, (lengths.sum(), columns)).astype(dtype)
+    indices = np.arange(len(rows))[::-1].copy()
+    starts = np.cumsum(lengths)[lengths > 0] - lengths[lengths > 0]
+    for kind, function in (("sum", np.add), ("max", np.maximum)):
+        found = (
+            kernels.segment_reduce(kind, rows, lengths),
+            kernels.gather_segment_reduce(kind, rows, indices, lengths),
+        )
+        for one, data in zip(found, (rows, rows[indices]), strict=True):
+            np.testing.assert_array_equal(one[lengths > 0], function.reduceat(data, starts, dtype=one.dtype))
+            assert not one[lengths == 0].any()
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_two_threads_give_the_bits_of_one(native, two_threads, call):
     together = call().tobytes()

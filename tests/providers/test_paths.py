@@ -70,6 +70,23 @@ def test_globs_find_files(tree, pattern, names):
     assert found(tree, tree / pattern) == names
 
 
+@pytest.mark.parametrize("pattern", ["*.parquet", "**/*.parquet", "[dx]*"])
+def test_a_folder_that_is_named_as_a_file_gives_its_files_to_a_glob_that_matches_it(tmp_path, pattern):
+    """As Spark writes them."""
+    for name in ("days.parquet/part-0.parquet", "days.parquet/more/part-1.parquet", "x.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / name)
+    for name in ("days.parquet/_SUCCESS", "days.parquet/.part-0.parquet.crc"):
+        (tmp_path / name).write_text("")
+    expected = ["days.parquet/more/part-1.parquet", "days.parquet/part-0.parquet", "x.parquet"]
+    assert found(tmp_path, tmp_path / pattern) == expected
+    assert sf.open(tmp_path / pattern).num_rows == 3
+    stored = sf.open(pattern, filesystem=pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem()))
+    assert stored.num_rows == 3
+    with pytest.raises(MissingSourceError):
+        find_files(tmp_path / "mor*")
+
+
 def test_a_list_keeps_its_order_and_each_file_comes_once(tree):
     source = [tree / "pkg" / "c.py", str(tree / "*.py"), str(tree / "pkg" / ".." / "a.py"), tree / "a.py"]
     assert found(tree, source) == ["pkg/c.py", "a.py"]
@@ -341,6 +358,11 @@ def test_a_uri_of_another_scheme_is_an_error_that_says_so(uri):
         ("**/*.txt", ["x.txt", "sub/deep/x.txt"], ["x.parquet", ".sub/x.txt", "../x.txt"]),
         ("**", ["x.txt", "sub/x.txt"], ["../x.txt"]),
         ("s*/[xy].txt", ["sub/x.txt"], ["sub/z.txt", "x.txt"]),
+        (
+            "*.txt",
+            ["f.txt/x.txt", "f.txt/deep/x.txt"],
+            ["f/x.txt", "f.txt/.x.txt", "f.txt/_SUCCESS", "f.json/x.txt"],
+        ),
         ("a.txt", [], ["x.txt"]),
     ],
 )

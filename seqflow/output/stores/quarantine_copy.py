@@ -68,11 +68,14 @@ class QuarantineCopy:
         return found is not None and (found.size, found.sha256) == (joined["bytes"], joined.get("sha256"))
 
     def publish(self) -> None:
-        """Upload the file as it is here, or remove the one of an earlier run if there is none; remove the pieces."""
+        """Upload the file as it is here, or remove the one of an earlier run if there is none."""
         if self.path.exists():
             self._store.upload(self._uri, self.path, checksum_of(self.path), replaces=True)
         else:
             self._store.delete([self._uri])
+
+    def remove_pieces(self) -> None:
+        """Remove the pieces, which the file has; a run that was killed may have left them."""
         self._store.delete(entry.path for entry in self._store.list(self._hidden))
 
     def close(self) -> None:

@@ -105,7 +105,8 @@ struct Parts {
 
   inline int64_t reduce(Reduction &job, int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
     int64_t used = 0;
-    if (rest > 0) used = reduce_first<R, Source, LANES>(job, from, to, first, rest, out, totals);
+    if constexpr (LANES * sizeof(A) == VECTOR_BYTES)
+      if (rest > 0) used = reduce_first<R, Source, LANES>(job, from, to, first, rest, out, totals);
     for (int64_t column = rest; column < columns; column += LANES) {
       const int64_t shift = column + LANES <= columns ? column : columns - LANES;
       used = one.reduce(from, to, first, out, totals, shift);
@@ -114,69 +115,61 @@ struct Parts {
   }
 };
 
-// Some of the segments of a block, the first of them from a position on, and where they leave totals and how many rows
-// these are of; null: results.
+// Some of the segments of a block, the first of them from a position on, the last to one at most, and where they leave
+// totals and how many rows these are of; null: results.
 template <class F>
 struct Share {
-  int64_t from, k, end;
+  int64_t from, k, end, stop;
   F *totals;
   int64_t *count;
 };
 
-// The segments of a block: a long one that goes on from the block before, those that begin here, and a long one that
-// goes on in the next.
+// The segments of a block: a long one that goes on from the block before, those that begin here, all of whose rows count,
+// and a long one that goes on in the next.
 template <class F>
 struct Shares {
   Share<F> parts[3];
-  int64_t stop;
 };
 
 template <class F>
 __attribute__((noinline)) Shares<F> shares_of(const Reduction &job, int64_t block) {
   const int64_t *const offsets = job.offsets;
-  const int64_t begin = block * job.block_size, at = block * job.columns;
+  const int64_t begin = block * job.block_size, at = block * job.columns, positions = offsets[job.num_segments];
   const bool last = block == job.num_blocks - 1;
-  const int64_t stop = last ? offsets[job.num_segments] : begin + job.block_size;
+  const int64_t stop = last ? positions : begin + job.block_size;
   const auto is_long = [&](int64_t k) { return offsets[k + 1] - offsets[k] > job.block_size; };
   const int64_t k = block == 0 ? 0 : first_at_least(offsets, job.num_segments, begin);
   const int64_t after = last ? job.num_segments : first_at_least(offsets, job.num_segments, stop);
   const bool head = k > 0 && offsets[k] > begin && is_long(k - 1);
   const bool tail = after > k && offsets[after] > stop && is_long(after - 1);
-  return {{{begin, k - head, k, static_cast<F *>(job.head) + at, job.head_count + block},
-           {offsets[k], k, after - tail, nullptr, nullptr},
-           {offsets[after - tail], after - tail, after, static_cast<F *>(job.tail) + at, job.tail_count + block}},
-          stop};
+  return {{{begin, k - head, k, stop, static_cast<F *>(job.head) + at, job.head_count + block},
+           {offsets[k], k, after - tail, positions, nullptr, nullptr},
+           {offsets[after - tail], after - tail, after, stop, static_cast<F *>(job.tail) + at, job.tail_count + block}}};
 }
 
-// Reduce segments [k, end), none of which is cut, from a position on. A call, so that the loop has the registers for itself.
+// Reduce the segments of a share; Segments are Runs, Rows or Parts. A call, so that the loop has the registers for itself.
 template <class R, class Segments>
-__attribute__((noinline)) void run_whole(Reduction &job, int64_t from, int64_t k, int64_t end) {
-  const int64_t *const offsets = job.offsets, columns = job.columns;
+__attribute__((noinline)) void run_share(Reduction &job, const Share<typename R::F> &share) {
+  const int64_t *const offsets = job.offsets, columns = job.columns, end = share.end, stop = share.stop;
+  typename R::F *const totals = share.totals;
   const Segments segments(job);
-  typename R::A *out = static_cast<typename R::A *>(job.out) + k * columns;
-  for (; k < end; ++k, out += columns) {
-    const int64_t to = offsets[k + 1];
-    if (from == to || segments.reduce(job, from, to, from, out, nullptr) == 0) fill_empty(job, out);
+  typename R::A *out = static_cast<typename R::A *>(job.out) + share.k * columns;
+  for (int64_t k = share.k, from = share.from; k < end; ++k, out += columns) {
+    const int64_t next = offsets[k + 1], to = next > stop ? stop : next;
+    const int64_t used = from == to ? 0 : segments.reduce(job, from, to, offsets[k], out, totals);
+    if (totals)
+      *share.count = used;
+    else if (used == 0)
+      fill_empty(job, out);
     from = to;
   }
 }
 
-// Reduce the segments of a block; Segments are Runs, Rows or Parts. A long segment leaves totals in each block.
+// Reduce the segments of a block. A long segment leaves totals in each block.
 template <class R, class Segments>
 void run_block(Reduction &job, int64_t block) {
-  const Segments segments(job);
-  const Shares<typename R::F> shares = shares_of<typename R::F>(job, block);
-  for (const auto &share : shares.parts) {
-    if (share.k == share.end) continue;
-    if (!share.totals) {
-      run_whole<R, Segments>(job, share.from, share.k, share.end);
-      continue;
-    }
-    // the part of a long segment that is in this block
-    const int64_t next = job.offsets[share.k + 1], to = next > shares.stop ? shares.stop : next;
-    const int64_t used = share.from == to ? 0 : segments.reduce(job, share.from, to, job.offsets[share.k], nullptr, share.totals);
-    *share.count = used;
-  }
+  for (const auto &share : shares_of<typename R::F>(job, block).parts)
+    if (share.k != share.end) run_share<R, Segments>(job, share);
 }
 
 // Rows of fewer columns than a vector: half of one, or a quarter …, twice.

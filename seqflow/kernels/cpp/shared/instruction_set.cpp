@@ -1,2 +1,1 @@
-// The loops of one family for one instruction set; instruction_set.h says how.
-#include SEQFLOW_FAMILY
+// The loops of one unit for one instruction set: the compiler's command includes its families (instruction_set.h).

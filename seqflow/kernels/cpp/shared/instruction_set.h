@@ -1,8 +1,9 @@
 // Compiles one source for several instruction sets.
 //
 // Each family of kernels has one header: what a call works on, a table of functions, and the loops. A binding includes
-// it and finds in the table of the instruction set in use (processor.h) what to call. instruction_set.cpp includes it
-// once for each instruction set, with SEQFLOW_ISA defined: only then are there the loops, in a namespace of that name.
+// it and finds in the table of the instruction set in use (processor.h) what to call. The build compiles it once for each
+// instruction set (instruction_set.cpp), with SEQFLOW_ISA defined: only then are there the loops, in a namespace of that
+// name.
 // No std templates in there, nor inline functions outside of that namespace: one compiled for AVX-512 could be what
 // the linker keeps for everyone.
 #pragma once

@@ -3,7 +3,9 @@
 
 #include <stdint.h>
 #include <string.h>
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__AVX__)
+#include <emmintrin.h>
+#elif defined(__SSE2__)
 // GCC 12 takes the undefined lanes that its own header passes on for variables that were forgotten.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
