@@ -61,14 +61,6 @@ def _infer_values(ctx: InferenceContext, rows: str) -> None:
     ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.rows(rows), None])
 
 
-def _infer_dequantized(ctx: InferenceContext) -> None:
-    _infer_values(ctx, "table")
-
-
-def _infer_gathered(ctx: InferenceContext) -> None:
-    _infer_values(ctx, "indices")
-
-
 def _infer_pooled(ctx: InferenceContext) -> None:
     table = "mapping" if ctx.has("mapping") else "table"
     ctx.check_indices("indices", ctx.rows(table), table)
@@ -94,7 +86,7 @@ def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = N
 
 @op(
     "uint8 table[R, _] -> float32 values[R, _]",
-    shape=_infer_dequantized,
+    shape=lambda ctx: _infer_values(ctx, "table"),
     caffe2=_DEQUANTIZERS,
     known_as="fbgemm.Fused8BitRowwiseQuantizedToFloat",
 )
@@ -109,7 +101,7 @@ def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None 
 
 @op(
     "uint8 table[R, _], index(R) indices[N] -> float32 rows[N, _]",
-    shape=_infer_gathered,
+    shape=lambda ctx: _infer_values(ctx, "indices"),
     caffe2="GatherFused8BitRowwise",
     known_as="quantized embedding look up",
 )

@@ -1,7 +1,5 @@
 """Damaged files: the policy for them, and the record of each that was left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -22,7 +20,7 @@ class BadFile(NamedTuple):
     """Number of rows that are lost; None if it is not known."""
 
     @staticmethod
-    def of(path: str, block: int | None, error: DamagedFileError, rows: int | None = None) -> BadFile:
+    def of(path: str, block: int | None, error: DamagedFileError, rows: int | None = None) -> "BadFile":
         """Return the record of an error, without its advice and without the path at its beginning."""
         reason = error.message.partition("\n")[0].removeprefix(path).lstrip(" ,:")
         return BadFile(path, block, reason, rows)
@@ -39,7 +37,7 @@ class BadFileList(list[BadFile]):
     def __init__(self, found: Iterable[Iterable[Any]] = ()) -> None:
         super().__init__(dict.fromkeys(BadFile(*one) for one in found))
 
-    def __add__(self, other: Iterable[Iterable[Any]]) -> BadFileList:  # type: ignore[override]
+    def __add__(self, other: Iterable[Iterable[Any]]) -> "BadFileList":  # type: ignore[override]
         return BadFileList([*self, *other])
 
     @property
@@ -74,7 +72,7 @@ class BadFiles:
             raise ProviderOptionError.of("BadFiles.max", f"is {self.max}, expected {expected}")
 
     @staticmethod
-    def of(value: Any) -> BadFiles:
+    def of(value: Any) -> "BadFiles":
         """Return the policy of this name, or the policy itself."""
         return value if isinstance(value, BadFiles) else BadFiles(value)
 

@@ -1,7 +1,5 @@
 """Upper bounds of the rows and values of each block, from footers and file sizes alone."""
 
-from __future__ import annotations
-
 import codecs
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Fetch the bytes of coming blocks from a store before they are read."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """FileSet: the files of a source, opened together: which columns and types all give, and which files are damaged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Read what can be read of a source, and count the rows and the damaged files that are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +30,7 @@ class LeftOut:
     files: BadFileList = field(default_factory=BadFileList)
 
     @classmethod
-    def of(cls, provider: Provider, skips: bool) -> LeftOut:
+    def of(cls, provider: Provider, skips: bool) -> "LeftOut":
         """Return the counts before reading: the files that could not be opened."""
         return cls(skips, files=BadFileList(provider.damaged))
 
@@ -44,7 +42,7 @@ class LeftOut:
         self.files = self.files + ([] if damage is None else [damage])
         return table
 
-    def add(self, others: Iterable[LeftOut]) -> LeftOut:
+    def add(self, others: "Iterable[LeftOut]") -> "LeftOut":
         """Add the counts of other blocks; return the sum."""
         for other in others:
             self.rows, self.files = self.rows + other.rows, self.files + other.files

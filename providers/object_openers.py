@@ -1,7 +1,5 @@
 """Openers of objects of other packages; objects that cannot be read are refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Objects of other packages: recognized by the names of their classes, without imports; translation of errors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of sources that are not built in: functions of modules, and functions that installed packages offer."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping

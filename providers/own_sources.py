@@ -1,7 +1,5 @@
 """OwnSource: the interface of a user's own source; its results are checked, and then read as any other source."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -253,7 +253,22 @@ class Provider:
 
         A damaged block has no rows if `bad_files` omits such blocks; then `damage` describes it.
         """
-        return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
+        schema = self._chosen(columns)
+        try:
+            if self.where is None:
+                found = self._read_all(block, schema, bad_rows, rows, max_bytes)
+            elif rows is None:
+                found = self._filtered().read(block, schema, bad_rows, max_bytes)
+            else:
+                found = self._filtered().read_rows(block, schema, rows, max_bytes, bad_rows)
+            table = self._with_shared_dictionaries(found.table, schema)
+            return found if table is found.table else found._replace(table=table)
+        except DamagedFileError as error:
+            if not self.bad_files.leaves_out:
+                raise
+            lost = self.source.rows_of(block) if isinstance(self.source, CountedSource) else None
+            damage = BadFile.of(block.origin, block.index, error, lost)
+            return KeptRows(empty_table(schema), range(0), 0, damage)
 
     def read_joined(
         self, blocks: abc.Sequence[Block], columns: abc.Sequence[str] | None, max_bytes: int
@@ -314,7 +329,7 @@ class Provider:
         name = schema.names[0]
         chunks: list[pa.Array] = []
         for block in self.ahead(self._blocks(schema), [column]):
-            chunks += chunks_of(self._read(block, schema, None).table.column(name))
+            chunks += chunks_of(self.read(block, [column]).column(name))
         return column_from_arrow(
             name, pa.chunked_array(chunks, (chunks[0] if chunks else schema.field(name)).type), self.fill
         )
@@ -329,30 +344,6 @@ class Provider:
                 self._schemas[names] = select_schema(self.schema, names)
             return self._schemas[names]
         return select_schema(self.schema, columns)
-
-    def _read(
-        self,
-        block: Block,
-        schema: pa.Schema,
-        bad_rows: list[BadRow] | None,
-        rows: range | None = None,
-        max_bytes: int | None = None,
-    ) -> KeptRows:
-        try:
-            if self.where is None:
-                found = self._read_all(block, schema, bad_rows, rows, max_bytes)
-            elif rows is None:
-                found = self._filtered().read(block, schema, bad_rows, max_bytes)
-            else:
-                found = self._filtered().read_rows(block, schema, rows, max_bytes, bad_rows)
-            table = self._with_shared_dictionaries(found.table, schema)
-            return found if table is found.table else found._replace(table=table)
-        except DamagedFileError as error:
-            if not self.bad_files.leaves_out:
-                raise
-            lost = self.source.rows_of(block) if isinstance(self.source, CountedSource) else None
-            damage = BadFile.of(block.origin, block.index, error, lost)
-            return KeptRows(empty_table(schema), range(0), 0, damage)
 
     def _read_all(
         self,

@@ -1,7 +1,5 @@
 """The columns and types that the files of a source give together, and the selection to read from each."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of `open` that say how one gets to files in stores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

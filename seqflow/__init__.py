@@ -5,71 +5,13 @@ lengths tensors. Every op takes the lengths as an input; no op guesses them.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from seqflow.errors import (
-    ExpressionError,
-    JobError,
-    LodError,
-    NetError,
-    OpError,
-    ProviderError,
-    SeqflowError,
-    ShapeError,
-)
+from seqflow.public_names import OPTIONAL_PACKAGES, PACKAGES, ROOMS
 from seqflow.version import __version__
 
-if TYPE_CHECKING:
-    from seqflow import auto, caffe2, kernels, ops, providers, ray, registry, torch
-    from seqflow.arrow_function import arrow_function
-    from seqflow.executor import run
-    from seqflow.expression import Expression
-    from seqflow.kernels import info
-    from seqflow.loader import (
-        Along,
-        BadRows,
-        Balance,
-        Buckets,
-        Loader,
-        Mix,
-        Packed,
-        Pad,
-        Prefetch,
-        Ranks,
-        Rows,
-        Schedule,
-        Shuffle,
-        TokenBudget,
-    )
-    from seqflow.loader.request import from_rows
-    from seqflow.lod import LoD
-    from seqflow.map_features import features, pool_features
-    from seqflow.memory_pages import large_pages
-    from seqflow.net import Net
-    from seqflow.providers import (
-        Arrow,
-        Avro,
-        BadFiles,
-        Criteo,
-        Csv,
-        JsonLines,
-        Libsvm,
-        Megatron,
-        Numpy,
-        Orc,
-        Parquet,
-        Sqlite,
-        Tar,
-        Text,
-        open,
-    )
-    from seqflow.record.from_arrow.columns import from_arrow
-    from seqflow.record.to_arrow import to_arrow
-    from seqflow.registry import op
-    from seqflow.sequence import Sequence
-    from seqflow.shape import Dimension, PartialShape
-    from seqflow.tensor import TensorSlice, TensorSpec
-    from seqflow.vocabulary import Vocabulary
+_ON_FIRST_USE = {name: room for room, names in ROOMS.items() for name in names.split()}
+__all__ = sorted([*_ON_FIRST_USE, *PACKAGES, "set_num_threads"])
 
 
 def set_num_threads(count: int) -> None:
@@ -80,103 +22,15 @@ def set_num_threads(count: int) -> None:
     """
     from seqflow import kernels
     from seqflow.arguments import fits, shown
+    from seqflow.errors import OpError
 
     if not fits(count, int) or not 1 <= count < 2**31:
         raise OpError(f"set_num_threads: count is {shown(count)}, expected an integer from 1 to 2**31 - 1")
     kernels.set_num_threads(count)
 
 
-__all__ = [
-    "Along",
-    "Arrow",
-    "Avro",
-    "BadFiles",
-    "BadRows",
-    "Balance",
-    "Buckets",
-    "Criteo",
-    "Csv",
-    "Dimension",
-    "Expression",
-    "ExpressionError",
-    "JobError",
-    "JsonLines",
-    "Libsvm",
-    "LoD",
-    "Loader",
-    "LodError",
-    "Megatron",
-    "Mix",
-    "Net",
-    "NetError",
-    "Numpy",
-    "OpError",
-    "Orc",
-    "Packed",
-    "Pad",
-    "Parquet",
-    "PartialShape",
-    "Prefetch",
-    "ProviderError",
-    "Ranks",
-    "Rows",
-    "Schedule",
-    "SeqflowError",
-    "Sequence",
-    "ShapeError",
-    "Shuffle",
-    "Sqlite",
-    "Tar",
-    "TensorSlice",
-    "TensorSpec",
-    "Text",
-    "TokenBudget",
-    "Vocabulary",
-    "arrow_function",
-    "auto",
-    "caffe2",
-    "features",
-    "from_arrow",
-    "from_rows",
-    "info",
-    "large_pages",
-    "op",
-    "open",
-    "ops",
-    "pool_features",
-    "providers",
-    "registry",
-    "run",
-    "set_num_threads",
-    "to_arrow",
-]
-
-_ROOMS = {
-    "arrow_function": "arrow_function",
-    "executor": "run",
-    "expression": "Expression",
-    "kernels": "info",
-    "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
-    "loader.request": "from_rows",
-    "lod": "LoD",
-    "map_features": "features pool_features",
-    "memory_pages": "large_pages",
-    "net": "Net",
-    "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
-    "record": "from_arrow to_arrow",
-    "registry": "op",
-    "sequence": "Sequence",
-    "shape": "Dimension PartialShape",
-    "tensor": "TensorSlice TensorSpec",
-    "vocabulary": "Vocabulary",
-}
-_ON_FIRST_USE = {name: room for room, names in _ROOMS.items() for name in names.split()}
-"""Names whose modules are imported at first use, like the ops and the providers: a program that only calls ops does
-not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
-
-
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "jax", "kernels", "ops", "providers", "ray", "registry", "torch"):
+    if name in PACKAGES or name in OPTIONAL_PACKAGES:
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise _missing(name)

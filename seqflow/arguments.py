@@ -1,7 +1,5 @@
 """Check arguments of public functions, and keys of job files, against their annotations."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import numbers

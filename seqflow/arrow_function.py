@@ -1,7 +1,5 @@
 """ArrowFunction: a net as a function of Arrow tables, for engines that call a function on their batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import Parameter, Signature

@@ -1,7 +1,5 @@
 """Shows Sequences as text, or as HTML in notebooks: the counts of each level and the first rows."""
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any, Protocol
 

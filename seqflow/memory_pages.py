@@ -1,7 +1,5 @@
 """Arrays in pages of 2 MiB, for tables that are read at random places."""
 
-from __future__ import annotations
-
 import mmap
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ One table for errors of missing attributes and options, and for `seqflow ops --s
 the declarations of the ops (`known_as`).
 """
 
-from __future__ import annotations
-
 import os.path
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -3,8 +3,6 @@
 There are no callbacks: counting costs one addition for each block, and nothing is shown unless the command watches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

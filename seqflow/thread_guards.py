@@ -1,7 +1,5 @@
 """Iterators for one thread at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from functools import wraps
 from typing import Any

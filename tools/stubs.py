@@ -1,18 +1,21 @@
 """Generates type stubs from the registry: `python -m tools.stubs`.
 
-They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`. Next to the first one it writes
-`ops/families.txt`, from which `seqflow.ops` learns which family declares an op.
+They are `seqflow/__init__.pyi`, `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`. Next to
+the second one it writes `ops/families.txt`, from which `seqflow.ops` learns which family declares an op.
 """
 
 import builtins
+import inspect
 import math
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+import seqflow
 from seqflow import registry
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.errors import UnknownOpError
+from seqflow.public_names import OPTIONAL_PACKAGES, PACKAGES, ROOMS
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
@@ -30,6 +33,9 @@ from numpy.typing import ArrayLike, DTypeLike
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
+'''
+_PUBLIC_HEAD = '''\
+"""The public names, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 '''
 _TORCH_HEAD = '''\
 """The ops on tensors, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
@@ -64,8 +70,17 @@ _TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS, "texts": _TEXT
 """Types of attributes with plain names that mean something else in a stub: an op, or our Sequence."""
 
 
+def public_stub() -> str:
+    """Return the text of the stub file of the public names."""
+    packages = ", ".join(f"{name} as {name}" for name in (*PACKAGES, *OPTIONAL_PACKAGES))
+    rooms = [f"from seqflow.{room} import {names.replace(' ', ', ')}" for room, names in ROOMS.items()]
+    function = f"def set_num_threads{inspect.signature(seqflow.set_num_threads)}: ..."
+    lines = [f"from seqflow import {packages}", *rooms, "", "__version__: str", "", function]
+    return "\n".join([_PUBLIC_HEAD, *lines, f"__all__ = {seqflow.__all__!r}\n"])
+
+
 def stub() -> str:
-    """Return the text of the stub file."""
+    """Return the text of the stub file of the ops."""
     return "\n".join(
         [
             _HEAD.format(about="The ops", more="", imports=""),
@@ -220,6 +235,7 @@ def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
 
 if __name__ == "__main__":
     root = Path(__file__).parents[1]
+    root.joinpath("seqflow", "__init__.pyi").write_text(public_stub())
     root.joinpath("ops", "families.txt").write_text(families())
     root.joinpath("ops", "__init__.pyi").write_text(stub())
     root.joinpath("seqflow", "auto.pyi").write_text(auto_stub())

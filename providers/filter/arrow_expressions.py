@@ -5,8 +5,6 @@ literals are the columns of one record batch. Arrow returns metadata as a dict, 
 so the file's Flatbuffers are read here. The tree of an expression in another form is None: nothing is known of it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ class ArrowCall:
     """A function of Arrow, with its arguments and its options by name."""
 
     function: str
-    arguments: tuple[Node, ...]
+    arguments: "tuple[Node, ...]"
     options: dict[str, pa.Scalar]
 
 

@@ -1,7 +1,5 @@
 """Values of Arrow's expressions, and the types of columns that its functions take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

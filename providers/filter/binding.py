@@ -4,8 +4,6 @@ Arrow compares exactly if both sides have one type, so each literal is converted
 compared with: an integer column is never compared as a float, which would round it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,20 +14,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.errors import UnknownColumnError, nearest
+from seqflow.expression import filter_syntax
 from seqflow.expression.filter_parser import refuse
-from seqflow.expression.filter_syntax import (
-    LENGTHS,
-    Column,
-    ComparisonTest,
-    Connection,
-    Constant,
-    Filter,
-    Membership,
-    Negation,
-    NullTest,
-    Operation,
-    columns_of,
-)
 from seqflow.providers.filter.arrow_expressions import Field, structure
 from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
 from seqflow.providers.filter.comparisons import (
@@ -51,13 +37,13 @@ _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_c
 _DATES = (types.is_date, types.is_timestamp)
 
 
-def bind_filter(text: str, tree: Filter, schema: pa.Schema) -> Any:
+def bind_filter(text: str, tree: filter_syntax.Filter, schema: pa.Schema) -> Any:
     """Return the `pyarrow.compute.Expression` of a filter over columns of these names and types.
 
     Null is neither true nor false, and `not` keeps it null. Raise FilterError, with the place, if types
     don't fit, and UnknownColumnError for a name that is not a column.
     """
-    if next(columns_of(tree), None) is None:
+    if next(filter_syntax.columns_of(tree), None) is None:
         refuse(text, 0, "the filter names no column")
     return _Binder(text, comparable_schema(schema, halves=True)).condition(tree, negated=False)
 
@@ -69,22 +55,22 @@ class _Binder:
     tells_null: bool = False
     """Whether null must be distinguished from false: both leave a row out, unless the filter asks for `== False`."""
 
-    def fail(self, tree: Filter, message: str, advice: str = "") -> NoReturn:
+    def fail(self, tree: filter_syntax.Filter, message: str, advice: str = "") -> NoReturn:
         refuse(self.text, tree.token.start, message, advice)
 
-    def condition(self, tree: Filter, *, negated: bool) -> Any:
+    def condition(self, tree: filter_syntax.Filter, *, negated: bool) -> Any:
         """Return a condition, or its negation: `not` is moved inwards to the comparisons."""
         match tree:
-            case Negation(condition=inner):
+            case filter_syntax.Negation(condition=inner):
                 return self.condition(inner, negated=not negated)
-            case Connection(is_and=is_and, conditions=parts):
+            case filter_syntax.Connection(is_and=is_and, conditions=parts):
                 found = [self.condition(part, negated=negated) for part in parts]
                 return _joined(pc.and_kleene if is_and != negated else pc.or_kleene, found)
-            case ComparisonTest():
+            case filter_syntax.ComparisonTest():
                 return _inverted(self.comparison(tree), negated)
-            case Membership():
+            case filter_syntax.Membership():
                 return self.membership(tree, tree.negated != negated)
-            case NullTest(value=inner):
+            case filter_syntax.NullTest(value=inner):
                 value = self.value(inner).expression
                 return pc.is_valid(value) if tree.negated != negated else pc.is_null(value)
         value = self.value(tree)
@@ -96,23 +82,23 @@ class _Binder:
             )
         return _inverted(value.expression, negated)
 
-    def value(self, tree: Filter) -> Value:
+    def value(self, tree: filter_syntax.Filter) -> Value:
         match tree:
-            case Column():
+            case filter_syntax.Column():
                 return self.column(tree)
-            case Operation(name=name, arguments=arguments) if name == LENGTHS:
+            case filter_syntax.Operation(name=name, arguments=arguments) if name == filter_syntax.LENGTHS:
                 if len(arguments) != 1:
-                    self.fail(tree, f"{LENGTHS} takes 1 argument, found {len(arguments)}")
+                    self.fail(tree, f"{filter_syntax.LENGTHS} takes 1 argument, found {len(arguments)}")
                 return self.lengths(tree, self.value(arguments[0]))
-            case Operation(name="hash"):
+            case filter_syntax.Operation(name="hash"):
                 return self.hash(tree)
-            case Operation():
+            case filter_syntax.Operation():
                 return self.arithmetic(tree)
-            case Constant(value=constant):
+            case filter_syntax.Constant(value=constant):
                 return Value(*plain_literal(constant))
         return Value(replace(self, tells_null=True).condition(tree, negated=False), pa.bool_())
 
-    def column(self, tree: Column) -> Value:
+    def column(self, tree: filter_syntax.Column) -> Value:
         name = tree.name
         parts = tree.path or ([name] if name in self.schema.names else name.split("."))
         if parts[0] not in self.schema.names:
@@ -123,7 +109,7 @@ class _Binder:
         kind, path = self.schema.field(parts[0]).type, [parts[0]]
         for part in parts[1:]:
             is_coded, kind = types.is_dictionary(kind), value_type(kind)
-            if part == LENGTHS and (types.is_map(kind) or is_any(kind, (*LISTS, *TEXTS))):
+            if part == filter_syntax.LENGTHS and (types.is_map(kind) or is_any(kind, (*LISTS, *TEXTS))):
                 return self.lengths(tree, Value(pc.field(*path), kind, is_coded))
             names = [child.name for child in kind] if types.is_struct(kind) else []
             if part not in names:
@@ -133,7 +119,7 @@ class _Binder:
             path.append(part)
         return Value(pc.field(*path), value_type(kind), types.is_dictionary(kind))
 
-    def lengths(self, tree: Filter, value: Value) -> Value:
+    def lengths(self, tree: filter_syntax.Filter, value: Value) -> Value:
         """Return the lengths of lists in elements, or of texts in bytes."""
         if types.is_map(value.type) or is_any(value.type, LISTS):
             return Value(pc.list_value_length(value.expression), pa.int64())
@@ -142,13 +128,15 @@ class _Binder:
             return Value(pc.binary_length(texts), pa.int64())
         return self.fail(tree, f"{value.type} has no lengths, expected lists or texts")
 
-    def hash(self, tree: Operation) -> Value:
+    def hash(self, tree: filter_syntax.Operation) -> Value:
         """Return the hash of integers or texts, by their values."""
         column, *rest = tree.arguments or (tree,)
         if len(rest) > 1 or column is tree:
             self.fail(tree, f"hash takes one column, and seed=, found {len(tree.arguments)} arguments")
-        seed = rest[0] if rest else Constant(tree.token, 0)
-        if not (isinstance(seed, Constant) and type(seed.value) is int and 0 <= seed.value < 2**64):
+        seed = rest[0] if rest else filter_syntax.Constant(tree.token, 0)
+        if not (
+            isinstance(seed, filter_syntax.Constant) and type(seed.value) is int and 0 <= seed.value < 2**64
+        ):
             what = "the seed of a hash is not an integer from 0 to 2**64 - 1"
             self.fail(seed, what, "write hash(user_id, seed=1)")
         value = self.value(column)
@@ -161,11 +149,11 @@ class _Binder:
         plain = value.expression if is_plain else value.expression.cast(value.type)
         return Value(hashed(plain, value.type, seed.value), pa.int64())
 
-    def arithmetic(self, tree: Operation) -> Value:
+    def arithmetic(self, tree: filter_syntax.Operation) -> Value:
         known = (*_ARITHMETIC, "/", "%", "abs")
         if tree.name not in known:
             hint = "other functions are for keep=, prepare= and net=, which get the rows that are kept"
-            expected = f"{LENGTHS}, hash, {', '.join(known)}"
+            expected = f"{filter_syntax.LENGTHS}, hash, {', '.join(known)}"
             self.fail(tree, f"a filter has no {tree.name!r}, expected {expected}", hint)
         values = [self.value(one) for one in tree.arguments]
         if len(values) not in {"abs": (1,), "-": (1, 2)}.get(tree.name, (2,)):
@@ -195,15 +183,15 @@ class _Binder:
             return Value(pc.negate_checked(*operands), kind)
         return Value(_ARITHMETIC[tree.name](*operands), kind)
 
-    def comparison(self, tree: ComparisonTest) -> Any:
+    def comparison(self, tree: filter_syntax.ComparisonTest) -> Any:
         operator, left, right = tree.token.text, tree.left, tree.right
-        if isinstance(left, Constant):
+        if isinstance(left, filter_syntax.Constant):
             operator, left, right = MIRRORED[operator], right, left
-        if isinstance(left, Constant):
+        if isinstance(left, filter_syntax.Constant):
             self.fail(left, "this compares two literals, expected a column on one side")
         value = self.value(left)
         self.comparable(left, value.type)
-        if isinstance(right, Constant):
+        if isinstance(right, filter_syntax.Constant):
             operator, scalar = self.with_literal(operator, value.type, left, right)
             return COMPARISONS[operator](value.expression, scalar)
         other = self.value(right)
@@ -212,24 +200,28 @@ class _Binder:
             self.mismatch(tree, left, value.type, f"{self.shown(right)}, which is {other.type}")
         return compared(operator, value, other)
 
-    def comparable(self, tree: Filter, kind: pa.DataType) -> None:
+    def comparable(self, tree: filter_syntax.Filter, kind: pa.DataType) -> None:
         if comparison_class(kind) is None:
             self.fail(
                 tree, f"{self.shown(tree)} is {kind}, which is not compared", advice(self.shown(tree), kind)
             )
 
-    def mismatch(self, place: Filter, left: Filter, kind: pa.DataType, other: str) -> NoReturn:
+    def mismatch(
+        self, place: filter_syntax.Filter, left: filter_syntax.Filter, kind: pa.DataType, other: str
+    ) -> NoReturn:
         self.fail(place, f"{self.shown(left)} is {kind} and does not compare with {other}")
 
     def with_literal(
-        self, operator: str, kind: pa.DataType, left: Filter, right: Constant
+        self, operator: str, kind: pa.DataType, left: filter_syntax.Filter, right: filter_syntax.Constant
     ) -> tuple[str, pa.Scalar]:
         """Return an operator and a scalar of the type that compare each of its values as the literal would."""
         if comparison_class(kind) == "numbers" and type(right.value) in (int, float):
             return exact_limit(operator, right, kind)
         return operator, self.literal(kind, left, right)
 
-    def literal(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
+    def literal(
+        self, kind: pa.DataType, left: filter_syntax.Filter, right: filter_syntax.Constant
+    ) -> pa.Scalar:
         """Convert a literal that is not a number to a scalar of the type that it is compared with."""
         constant = right.value
         if types.is_boolean(kind) and isinstance(constant, bool):
@@ -241,7 +233,7 @@ class _Binder:
             return self.time(kind, left, right)
         return self.mismatch(right, left, kind, f"the literal {right.token.text}{written_form(kind)}")
 
-    def time(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
+    def time(self, kind: pa.DataType, left: filter_syntax.Filter, right: filter_syntax.Constant) -> pa.Scalar:
         try:
             if types.is_time(kind):
                 return (
@@ -256,7 +248,7 @@ class _Binder:
                 right, f"{self.shown(left)} is {kind}, and {right.token.text} is none{written_form(kind)}"
             )
 
-    def membership(self, tree: Membership, negated: bool) -> Any:
+    def membership(self, tree: filter_syntax.Membership, negated: bool) -> Any:
         value = self.value(tree.value)
         self.comparable(tree.value, value.type)
         expression = value.expression
@@ -278,8 +270,8 @@ class _Binder:
         # is_in is false for null, so its negation has to leave null out
         return pc.and_kleene(pc.is_valid(expression), is_in) if negated else is_in
 
-    def shown(self, tree: Filter) -> str:
-        return tree.name if isinstance(tree, Column) else repr(tree.token.text)
+    def shown(self, tree: filter_syntax.Filter) -> str:
+        return tree.name if isinstance(tree, filter_syntax.Column) else repr(tree.token.text)
 
 
 def _joined(function: Any, parts: Sequence[Any]) -> Any:

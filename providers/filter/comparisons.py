@@ -3,8 +3,6 @@
 Arrow converts both sides to one type first. If they are unlike, it rounds one, or fails at the first large number.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """DroppedRows: rows of a source that are left out because of their places, whatever their values are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,7 +25,7 @@ class DroppedRows:
     @classmethod
     def of_places(
         cls, places: Tensor, blocks: Iterable[Block], counts: Mapping[str, Mapping[str, int]]
-    ) -> DroppedRows:
+    ) -> "DroppedRows":
         """Return the rows at int64 places, ascending: block number * 2**32 + row in the block.
 
         `blocks` are all of the source, in order, unfiltered. Raise ProviderError when it has no row at a place.

@@ -1,7 +1,5 @@
 """Blocks of a source with a filter: rows are counted by reading its columns alone; only kept rows are returned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache

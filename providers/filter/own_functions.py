@@ -1,7 +1,5 @@
 """Functions of filters that Arrow lacks: `hash` and `%`, registered with Arrow, so that its expressions call them."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

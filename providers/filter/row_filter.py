@@ -1,7 +1,5 @@
 """RowFilter: which rows of a source are kept, as an expression of Arrow over the source's own columns."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,7 +135,7 @@ class RowFilter:
     """The latest schema with the columns of the filter added: selections are cached for the same object."""
 
     @classmethod
-    def of_all(cls, schema: pa.Schema) -> RowFilter:
+    def of_all(cls, schema: pa.Schema) -> "RowFilter":
         """Return the filter that keeps all rows."""
         return cls(None, "", schema, pa.schema([]), pa.schema([]))
 

@@ -3,8 +3,6 @@
 The ranges of all blocks are compared at once, by the same functions of Arrow that compare rows.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -192,7 +190,7 @@ class _Column:
     may_be_nan: bool
 
     @classmethod
-    def of(cls, kind: pa.DataType, ranges: Sequence[ValueRange]) -> _Column:
+    def of(cls, kind: pa.DataType, ranges: Sequence[ValueRange]) -> "_Column":
         return cls(
             _values([one.minimum for one in ranges], kind),
             _values([one.maximum for one in ranges], kind),

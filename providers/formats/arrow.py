@@ -101,7 +101,7 @@ class ArrowSource:
 
     def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
         """Return one batch of the columns that are read; its buffers are not checked."""
-        file, present = self.files[path], self._present(path, schema)
+        file, present = self.files[path], self.files[path].selection.to(schema).present
         if file.stream is not None:
             return file.stream[index].select(present)
         with reading(f"{_place(path, index)} can't be read"):
@@ -111,10 +111,6 @@ class ArrowSource:
                 return file.stored.reader(message, options).read_next_batch()
             batch = _open_file(path, self.memory_map, None if file.mapped else present).get_batch(index)
         return batch.select(present) if file.mapped else batch
-
-    def _present(self, path: str, schema: pa.Schema) -> list[int]:
-        """Return the positions of the columns that are read, in order."""
-        return self.files[path].selection.to(schema).present
 
 
 def _place(path: str, index: int) -> str:

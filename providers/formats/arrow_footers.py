@@ -1,7 +1,5 @@
 """Where the batches of an Arrow file lie, from its footer and messages: pyarrow does not tell it."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -75,7 +73,7 @@ class _Table:
         self._fields = at - self._number("<i", at)
 
     @classmethod
-    def root(cls, data: bytes) -> _Table:
+    def root(cls, data: bytes) -> "_Table":
         return cls(data, struct.unpack_from("<I", data)[0])
 
     def _number(self, form: str, at: int) -> int:
@@ -89,7 +87,7 @@ class _Table:
         offset = self._number("<H", self._fields + 4 + 2 * field) if 4 + 2 * field < size else 0
         return self._at + offset if offset else None
 
-    def table(self, field: int) -> _Table:
+    def table(self, field: int) -> "_Table":
         at = self.place(field)
         if at is None:
             raise ValueError("a part is missing")

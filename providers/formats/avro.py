@@ -1,7 +1,5 @@
 """Avro files: a block is some of the file's own blocks, read by Polars, or else by fastavro."""
 
-from __future__ import annotations
-
 import io
 import mmap
 import os

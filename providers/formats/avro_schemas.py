@@ -1,7 +1,5 @@
 """Arrow schemas of Avro schemas, and the types that Polars reads."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

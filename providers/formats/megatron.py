@@ -1,7 +1,5 @@
 """Megatron's indexed datasets: tokens in .bin, which is mapped, and the starts of documents in .idx."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from collections.abc import Sequence

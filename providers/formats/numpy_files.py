@@ -1,7 +1,5 @@
 """Files of NumPy: .npy mapped into memory, .npz with a column for each of its arrays."""
 
-from __future__ import annotations
-
 import ast
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Options of file formats: a frozen dataclass for each format, and the older keywords of `sf.open`."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """ORC files: a block is a stripe, whose number of rows is in the footer."""
 
-from __future__ import annotations
-
 import io
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Cache of footers: as many as fit of those used last, since reading needs them again."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ pyarrow ends the process when it is asked for a column chunk whose entry in the 
 read here.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ranges of values in Parquet's column chunks and in fragments of datasets, from their statistics."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable, Sequence

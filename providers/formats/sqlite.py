@@ -1,7 +1,5 @@
 """SQLite databases: a table in blocks of rowids; views, and tables without rowids, as streams."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Tar shards, such as those of WebDataset: members of one name are a row, their suffixes are columns."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Decompressed bytes of a compressed file, read from a place in it to its end."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Compressed files of lines, decompressed in blocks of whole lines, also in another order."""
 
-from __future__ import annotations
-
 import logging
 from collections import OrderedDict
 from collections.abc import Generator

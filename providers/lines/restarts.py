@@ -4,8 +4,6 @@ They are found when a file is first read, and kept in the user's cache with its 
 begin inside, such as one frame of zstd, has a copy there, in frames.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Functions that make a stream for each pass, and Python streams: iterators, cursors, rows as dicts."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

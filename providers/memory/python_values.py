@@ -1,7 +1,5 @@
 """Python values as Arrow arrays. Each value is kept exactly, or an error names the first that is not."""
 
-from __future__ import annotations
-
 import datetime
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Re-readable streams: a frame, a query or a function makes a new one for each pass."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

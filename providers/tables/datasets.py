@@ -1,7 +1,5 @@
 """Datasets of pyarrow, and tables that other packages offer as one: a block is a row group or another piece."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

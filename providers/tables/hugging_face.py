@@ -1,7 +1,5 @@
 """Datasets of Hugging Face: in memory or mapped, with their order and choice of rows; streams; saved datasets."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scans of Iceberg tables: a block is a data file, without its deleted rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

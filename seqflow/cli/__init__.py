@@ -1,7 +1,5 @@
 """The command `seqflow` and its subcommands, the most used ones first."""
 
-from __future__ import annotations
-
 import gc
 import warnings
 from typing import Any

@@ -7,25 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.job_options import (
-    Address,
-    AsJson,
-    BadFilesPolicy,
-    BadRowsPolicy,
-    Engine,
-    JobInput,
-    JobSettings,
-    Kind,
-    Overwrite,
-    Schema,
-    StorageOption,
-    Workers,
-    engine_settings,
-    import_kind,
-    is_job,
-    open_options,
-    overrides_of,
-)
+from seqflow.cli import job_options
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 
@@ -57,18 +39,18 @@ def build_vocabulary(
     max_size: Annotated[
         int | None, typer.Option(min=1, help="Most ids, including 0 for unknown keys.")
     ] = None,
-    kind: Kind = None,
-    schema: Schema = None,
-    bad_rows: BadRowsPolicy = None,
-    bad_files: BadFilesPolicy = None,
-    storage_option: StorageOption = None,
-    input: JobInput = None,
-    set_: JobSettings = None,
-    engine: Engine = None,
-    workers: Workers = None,
-    address: Address = None,
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    kind: job_options.Kind = None,
+    schema: job_options.Schema = None,
+    bad_rows: job_options.BadRowsPolicy = None,
+    bad_files: job_options.BadFilesPolicy = None,
+    storage_option: job_options.StorageOption = None,
+    input: job_options.JobInput = None,
+    set_: job_options.JobSettings = None,
+    engine: job_options.Engine = None,
+    workers: job_options.Workers = None,
+    address: job_options.Address = None,
+    overwrite: job_options.Overwrite = False,
+    json: job_options.AsJson = False,
 ) -> None:
     """Write ids for the most frequent keys of a column.
 
@@ -85,16 +67,18 @@ def build_vocabulary(
 
     _check_output(output, overwrite)
     left_out = LeftOut()
-    settings = engine_settings(engine, workers, address)
+    settings = job_options.engine_settings(engine, workers, address)
     with progress_line(show=not json):
-        if is_job(
+        if job_options.is_job(
             [source], kind, input, set_,
             schema=schema, bad_rows=bad_rows, bad_files=bad_files, storage_option=storage_option,
         ):  # fmt: skip
             counts = _count_of_job(source, column, output, input, set_, settings)
         else:
-            import_kind(kind)
-            provider = providers.open(source, kind=kind, **open_options(schema, bad_files, storage_option))
+            job_options.import_kind(kind)
+            provider = providers.open(
+                source, kind=kind, **job_options.open_options(schema, bad_files, storage_option)
+            )
             check_new_file("output", output, provider)
             counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
@@ -129,7 +113,7 @@ def _count_of_job(
     from seqflow.job.prepared_keys import check_output, prepared_keys, prepared_loader
     from seqflow.vocabulary.counting import count
 
-    job = Job.read_until_prepare(path, overrides_of(set_, input))
+    job = Job.read_until_prepare(path, job_options.overrides_of(set_, input))
     if not settings.has_workers:
         return count(prepared_keys(job, tensor, output))
     from seqflow.job import scans

@@ -1,7 +1,5 @@
 """`seqflow check JOB`."""
 
-from __future__ import annotations
-
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import print_json, say
 

@@ -1,7 +1,5 @@
 """Words that a shell can complete: names of ops, settings of jobs, kinds of files."""
 
-from __future__ import annotations
-
 
 def op_names(incomplete: str) -> list[str]:
     """Return the ops whose names begin with the text."""

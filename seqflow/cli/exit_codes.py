@@ -1,7 +1,5 @@
 """Exit codes of the command, and its error messages."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -8,25 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.job_options import (
-    Address,
-    AsJson,
-    BadFilesPolicy,
-    BadRowsPolicy,
-    Engine,
-    JobInput,
-    JobSettings,
-    Kind,
-    Schema,
-    StorageOption,
-    Where,
-    Workers,
-    engine_settings,
-    import_kind,
-    is_job,
-    open_options,
-    overrides_of,
-)
+from seqflow.cli import job_options
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 
@@ -58,22 +40,22 @@ def index(
         str | None,
         typer.Option(help="The list column that batches are planned on; by default the only one of numbers."),
     ] = None,
-    kind: Kind = None,
-    where: Where = None,
-    schema: Schema = None,
-    bad_rows: BadRowsPolicy = None,
-    bad_files: BadFilesPolicy = None,
-    storage_option: StorageOption = None,
+    kind: job_options.Kind = None,
+    where: job_options.Where = None,
+    schema: job_options.Schema = None,
+    bad_rows: job_options.BadRowsPolicy = None,
+    bad_files: job_options.BadFilesPolicy = None,
+    storage_option: job_options.StorageOption = None,
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
-    input: JobInput = None,
-    set_: JobSettings = None,
-    engine: Engine = None,
-    workers: Workers = None,
-    address: Address = None,
+    input: job_options.JobInput = None,
+    set_: job_options.JobSettings = None,
+    engine: job_options.Engine = None,
+    workers: job_options.Workers = None,
+    address: job_options.Address = None,
     anew: Annotated[
         bool, typer.Option("--anew", help="Read all files again, also those that have not changed.")
     ] = False,
-    json: AsJson = False,
+    json: job_options.AsJson = False,
 ) -> None:
     """Write a lengths index: batches are counted before reading.
 
@@ -87,17 +69,17 @@ def index(
         "where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files,
         "storage_option": storage_option,
     }  # fmt: skip
-    if is_job(source, kind, input, set_, **of_files):
-        job, loader = _of_job(source[0], output, lengths, overrides_of(set_, input))
+    if job_options.is_job(source, kind, input, set_, **of_files):
+        job, loader = _of_job(source[0], output, lengths, job_options.overrides_of(set_, input))
     else:
-        import_kind(kind)
+        job_options.import_kind(kind)
         job, loader = None, Loader(
             source[0] if len(source) == 1 else source, kind=kind, where=where,
-            **open_options(schema, bad_files, storage_option), bad_rows=bad_rows or "raise",
+            **job_options.open_options(schema, bad_files, storage_option), bad_rows=bad_rows or "raise",
             batch=TokenBudget(_ANY_PLAN, lengths=lengths), index=output or True, threads=threads,
             rank=0, world_size=1,
         )  # fmt: skip
-    settings = engine_settings(engine, workers, address)
+    settings = job_options.engine_settings(engine, workers, address)
     measure: Callable[[Measured], None] | None = None
     if settings.has_workers:
         from seqflow.job import scans

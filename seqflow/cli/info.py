@@ -1,7 +1,5 @@
 """`seqflow info`."""
 
-from __future__ import annotations
-
 import platform
 
 from seqflow.cli.job_options import AsJson

@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli import printing
+from seqflow.cli import job_options, printing
 from seqflow.cli.exit_codes import BAD_DATA
-from seqflow.cli.job_options import (
-    AsJson,
-    BadFilesPolicy,
-    BadRowsPolicy,
-    Kind,
-    Schema,
-    StorageOption,
-    Where,
-    import_kind,
-    open_options,
-)
 from seqflow.cli.printing import print_json, print_table, say
 from seqflow.cli.progress_line import progress_line
 from seqflow.errors import spelled
@@ -39,14 +28,14 @@ EXAMPLES = (
 def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
-    kind: Kind = None,
-    where: Where = None,
-    schema: Schema = None,
-    bad_rows: BadRowsPolicy = None,
-    bad_files: BadFilesPolicy = None,
-    storage_option: StorageOption = None,
+    kind: job_options.Kind = None,
+    where: job_options.Where = None,
+    schema: job_options.Schema = None,
+    bad_rows: job_options.BadRowsPolicy = None,
+    bad_files: job_options.BadFilesPolicy = None,
+    storage_option: job_options.StorageOption = None,
     untrusted: Annotated[bool, typer.Option("--untrusted", help="{parquet.untrusted}")] = False,
-    json: AsJson = False,
+    json: job_options.AsJson = False,
 ) -> None:
     """Show what files hold: tensors, lengths, waste of padding.
 
@@ -57,8 +46,8 @@ def inspect(
     from seqflow.providers.opening import format_of
     from seqflow.report.source import survey_of_path
 
-    import_kind(kind)
-    options = open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
+    job_options.import_kind(kind)
+    options = job_options.open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
     if untrusted:
         options["format"] = format_of(path, kind, options, untrusted=True)
     with progress_line(show=not json):

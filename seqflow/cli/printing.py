@@ -1,7 +1,5 @@
 """Print text, JSON and tables: the command prints everything with `say`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """One line on a terminal that shows progress, in plain text: it needs neither colours nor escape codes."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

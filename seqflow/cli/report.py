@@ -1,30 +1,13 @@
 """`seqflow report JOB|PATH`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from seqflow.cli import printing
+from seqflow.cli import job_options, printing
 from seqflow.cli.exit_codes import BAD_DATA
 from seqflow.cli.inspect import LEAVE_BOTH, print_faults
-from seqflow.cli.job_options import (
-    BadFilesPolicy,
-    BadRowsPolicy,
-    JobInput,
-    JobSettings,
-    Kind,
-    Overwrite,
-    Schema,
-    StorageOption,
-    Where,
-    import_kind,
-    is_job,
-    open_options,
-    overrides_of,
-)
 from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
 from seqflow.errors import spelled
@@ -43,15 +26,15 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is shown.")] = 256,
     capacity: Annotated[int, typer.Option(min=1, help="Of the packed rows whose padding is shown.")] = 2048,
-    kind: Kind = None,
-    where: Where = None,
-    schema: Schema = None,
-    bad_rows: BadRowsPolicy = None,
-    bad_files: BadFilesPolicy = None,
-    storage_option: StorageOption = None,
-    input: JobInput = None,
-    set_: JobSettings = None,
-    overwrite: Overwrite = False,
+    kind: job_options.Kind = None,
+    where: job_options.Where = None,
+    schema: job_options.Schema = None,
+    bad_rows: job_options.BadRowsPolicy = None,
+    bad_files: job_options.BadFilesPolicy = None,
+    storage_option: job_options.StorageOption = None,
+    input: job_options.JobInput = None,
+    set_: job_options.JobSettings = None,
+    overwrite: job_options.Overwrite = False,
 ) -> None:
     """Write one HTML page about a source or a job.
 
@@ -71,14 +54,17 @@ def report(
         "where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files,
         "storage_option": storage_option,
     }  # fmt: skip
-    of_job = is_job([path], kind, input, set_, **of_files)
+    of_job = job_options.is_job([path], kind, input, set_, **of_files)
     with progress_line():
         if of_job:
-            job = Job.read(Path(path), overrides_of(set_, input))
+            job = Job.read(Path(path), job_options.overrides_of(set_, input))
             made = report_of_job(job, path, batch, capacity)
         else:
-            import_kind(kind)
-            options = open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
+            job_options.import_kind(kind)
+            options = job_options.open_options(schema, storage=storage_option) | {
+                "kind": kind,
+                "where": where,
+            }
             made = report_of_path(
                 path, batch=batch, capacity=capacity, bad_rows=bad_rows, bad_files=bad_files, **options
             )

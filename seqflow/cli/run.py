@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seqflow.cli.job_options import (
-    Address,
-    AsJson,
-    Engine,
-    JobInput,
-    JobPath,
-    JobSettings,
-    Workers,
-    overrides_of,
-)
+from seqflow.cli import job_options
 from seqflow.cli.printing import log_json, print_json, print_table, say
 from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
 from seqflow.printable import printable_line
@@ -48,11 +39,11 @@ EXAMPLES = (
 
 
 def run(
-    job: JobPath,
-    input: JobInput = None,
+    job: job_options.JobPath,
+    input: job_options.JobInput = None,
     output: Annotated[str | None, typer.Option(help="Write to this folder or file instead.")] = None,
-    set_: JobSettings = None,
-    json: AsJson = False,
+    set_: job_options.JobSettings = None,
+    json: job_options.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar and no final table.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a killed run.")] = False,
     overwrite: Annotated[
@@ -67,9 +58,9 @@ def run(
             "--accept-changes", help="With --resume: continue with changed nets, constants or modules."
         ),
     ] = False,
-    engine: Engine = None,
-    workers: Workers = None,
-    address: Address = None,
+    engine: job_options.Engine = None,
+    workers: job_options.Workers = None,
+    address: job_options.Address = None,
     task_memory: Annotated[
         str | None, typer.Option(help='Memory that Ray reserves for each worker, such as "4 GiB".')
     ] = None,
@@ -94,7 +85,7 @@ def run(
     from seqflow.job import Job
     from seqflow.job import run as run_job
 
-    overrides = overrides_of(set_, input, output)
+    overrides = job_options.overrides_of(set_, input, output)
     given = {"kind": engine, "workers": workers, "address": address, "memory": task_memory}
     overrides |= {f"engine.{key}": value for key, value in given.items() if value is not None}
     description = Job.read(job, overrides)

@@ -1,7 +1,5 @@
 """`seqflow trace JOB --batch N`, `seqflow trace FILE --row N`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

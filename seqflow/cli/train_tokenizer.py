@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqflow.cli.job_options import (
-    AsJson,
-    BadFilesPolicy,
-    BadRowsPolicy,
-    Overwrite,
-    Schema,
-    StorageOption,
-    open_options,
-)
+from seqflow.cli import job_options
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 from seqflow.progress import Stage, stage
@@ -60,15 +52,15 @@ def train_tokenizer(
     kind: Annotated[
         str | None, typer.Option(help="parquet, arrow or text, if the names do not show it.")
     ] = None,
-    schema: Schema = None,
-    bad_rows: BadRowsPolicy = None,
-    bad_files: BadFilesPolicy = None,
-    storage_option: StorageOption = None,
+    schema: job_options.Schema = None,
+    bad_rows: job_options.BadRowsPolicy = None,
+    bad_files: job_options.BadFilesPolicy = None,
+    storage_option: job_options.StorageOption = None,
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
-    overwrite: Overwrite = False,
-    json: AsJson = False,
+    overwrite: job_options.Overwrite = False,
+    json: job_options.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
 ) -> None:
     """Learn a byte-level BPE tokenizer from files or a column.
@@ -82,7 +74,10 @@ def train_tokenizer(
 
     specials = special or []
     _check_size(vocab_size, specials)
-    options = open_options(schema, bad_files, storage_option) | {"kind": kind, "exclude": exclude or ()}
+    options = job_options.open_options(schema, bad_files, storage_option) | {
+        "kind": kind,
+        "exclude": exclude or (),
+    }
     source = providers.open(paths, **options)
     if source.kind == "text":
         source = providers.open(paths, **options, format=providers.Text(encoding="utf-8", errors=errors))

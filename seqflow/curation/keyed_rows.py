@@ -1,7 +1,5 @@
 """KeyedRows: a source with the place of each row, and the numbers by which the rules of curation compare rows."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -116,7 +114,7 @@ class KeyedRows:
         """Return values that are equal if the rows are; None if the provider has none."""
         return self.provider.content
 
-    def of_files(self, paths: Collection[str]) -> KeyedRows:
+    def of_files(self, paths: Collection[str]) -> "KeyedRows":
         """Return the source with these files only; its blocks keep their numbers."""
         return replace(self, provider=self.provider.of_files(paths))
 

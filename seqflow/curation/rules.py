@@ -1,10 +1,8 @@
 """The rules of curation, as sections of a job."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from seqflow.arguments import checked
+from seqflow.arguments import at_least_one, checked
 from seqflow.errors import OpError
 
 _MOST = 1 << 16
@@ -28,7 +26,7 @@ class Decontaminate:
     name = "decontaminate"
 
     def __post_init__(self) -> None:
-        _check_count("Decontaminate.ngram", self.ngram)
+        at_least_one("Decontaminate", ngram=self.ngram)
         if not 0 <= self.max_share < 1:
             raise OpError.of(
                 "Decontaminate.max_share", f"is {self.max_share}, expected a share from 0 to below 1"
@@ -98,8 +96,7 @@ class NearDuplicates:
     name = "near_duplicates"
 
     def __post_init__(self) -> None:
-        for name in ("ngram", "bands", "rows"):
-            _check_count(f"NearDuplicates.{name}", getattr(self, name))
+        at_least_one("NearDuplicates", ngram=self.ngram, bands=self.bands, rows=self.rows)
         if self.bands * self.rows > _MOST:
             raise OpError.of(
                 "NearDuplicates.bands", f"times rows is {self.bands * self.rows}, expected at most {_MOST}"
@@ -119,8 +116,3 @@ Rule = Decontaminate | Deduplicate | NearDuplicates
 RULES: tuple[type[Decontaminate], type[Deduplicate], type[NearDuplicates]]
 RULES = (Decontaminate, Deduplicate, NearDuplicates)
 """In the order in which they are applied: each one to the rows that those before have left."""
-
-
-def _check_count(name: str, value: int) -> None:
-    if value < 1:
-        raise OpError.of(name, f"is {value}, expected 1 or more")

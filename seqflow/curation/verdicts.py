@@ -1,7 +1,5 @@
 """Verdicts: which rows the rules of curation leave out, found from the keys of all rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

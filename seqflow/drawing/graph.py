@@ -283,13 +283,10 @@ class _Drawing(NamedTuple):
         found = {}
         for slot, own in of_slot.items():
             own.sort(key=lambda line: self.middles[line.below if leaving else line.above])
-            width = self.widths[slot] if self._spreads(slot) else 0.0
+            width = self.widths[slot] if (self._is_node(slot) and self.nodes[slot.node].is_target) else 0.0
             for at, line in enumerate(own):
                 found[line] = self.middles[slot] + width * ((at + 1) / (len(own) + 1) - 0.5)
         return found
-
-    def _spreads(self, slot: _Slot) -> bool:
-        return self._is_node(slot) and self.nodes[slot.node].is_target
 
     def _is_node(self, slot: _Slot) -> bool:
         """Return whether the slot has something to show: a node without text is a part of its line."""

@@ -1,7 +1,5 @@
 """Workers as processes of this machine."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -80,7 +78,7 @@ class ProcessEngine:
         self._processes: list[_Process] = []
         self._waiting: deque[tuple[int, bytes]] = deque()
 
-    def __enter__(self) -> ProcessEngine:
+    def __enter__(self) -> "ProcessEngine":
         return self
 
     def submit(self, number: int, task: Any) -> None:

@@ -1,7 +1,5 @@
 """Workers as tasks of a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -52,7 +50,7 @@ class RayEngine:
         self._is_own = False
         self.workers = 0
 
-    def __enter__(self) -> RayEngine:
+    def __enter__(self) -> "RayEngine":
         ray = self._ray
         if not ray.is_initialized():
             self._connect()

@@ -3,8 +3,6 @@
 Operators bind as in Python, from the weakest: `or`, `and`, `not`, comparisons, then the operators of expressions.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

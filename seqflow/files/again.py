@@ -1,7 +1,5 @@
 """Attempts at a request, repeated while another one may help: for a time, not for a number of attempts."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -1,7 +1,5 @@
 """Ranges of objects that are fetched before they are read: near ones together, in order, in bounded memory."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence

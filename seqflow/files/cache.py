@@ -4,8 +4,6 @@ An entry is a file with the bytes and their CRC-32, named by URI, version and ra
 is written under another name and renamed, so it is there as a whole or not at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Clients of stores: obstore, and file systems of pyarrow and fsspec that a user passes."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import deque

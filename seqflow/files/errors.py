@@ -1,7 +1,5 @@
 """Errors of stores: which ones pass, and words for those that do not."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

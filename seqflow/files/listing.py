@@ -1,7 +1,5 @@
 """Complete lists of the objects below a prefix, page by page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Files of this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
@@ -32,7 +30,7 @@ class LocalFiles:
     def pin(self, entry: Entry) -> None:
         """Do nothing: what is written over a local file is noticed by its size and time."""
 
-    def of(self, paths: Iterable[str]) -> LocalFiles:
+    def of(self, paths: Iterable[str]) -> "LocalFiles":
         return self
 
     def list(self, folder: str) -> Iterator[Entry]:

@@ -1,7 +1,5 @@
 """Options of stores, with the keys that users of Polars, Delta Lake and fsspec type."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

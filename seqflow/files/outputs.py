@@ -1,7 +1,5 @@
 """Outputs of jobs in stores: the names of their manifests, and which of their objects are complete."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Paths and URIs as text, entries of files at one version, and the interface of the places where files lie."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +47,7 @@ class Files(Protocol):
         """Let all reads of an object be of this version."""
         ...
 
-    def of(self, paths: Iterable[str]) -> Files:
+    def of(self, paths: Iterable[str]) -> "Files":
         """Return the same place for some of its files: a pickle of it has the versions of these alone."""
         ...
 

@@ -1,7 +1,5 @@
 """Objects of stores as open files: for pyarrow, which reads here and there, and front to back."""
 
-from __future__ import annotations
-
 import io
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Objects of stores: listed, pinned at their versions, and read in ranges."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil
@@ -73,7 +71,7 @@ class StoreFiles:
         """Let all reads of an object be of this version."""
         self._pinned[entry.path] = entry
 
-    def of(self, paths: Iterable[str]) -> StoreFiles:
+    def of(self, paths: Iterable[str]) -> "StoreFiles":
         names, known = set(paths), ("_pinned", "_copies", "_urls")
         some = {
             one: {key: value for key, value in getattr(self, one).items() if key in names} for one in known

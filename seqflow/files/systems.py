@@ -1,7 +1,5 @@
 """Paths in stores and file systems that a user passes, as URIs and back."""
 
-from __future__ import annotations
-
 from posixpath import normpath
 from typing import Any
 

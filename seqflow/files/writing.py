@@ -1,7 +1,5 @@
 """Objects that are written to a store: created only if absent, or uploaded from files of this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path

@@ -5,8 +5,6 @@ valid while these do not change. The cache is optional: if its folder cannot be 
 time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

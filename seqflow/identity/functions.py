@@ -1,7 +1,5 @@
 """The identity of a Python function: digests of its code and of the values that it reads."""
 
-from __future__ import annotations
-
 import dis
 import enum
 import functools

@@ -1,7 +1,5 @@
 """Digests of the source of modules: of named modules, and of the user's own modules that they import."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os

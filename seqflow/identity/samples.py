@@ -1,7 +1,5 @@
 """Digests of data files from samples of their bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 

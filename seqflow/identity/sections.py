@@ -1,7 +1,5 @@
 """Sections of an identity: rooms contribute how theirs are compared, and which of their changes may be accepted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

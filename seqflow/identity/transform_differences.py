@@ -1,7 +1,5 @@
 """Describe the differences of two nets or functions, as identities record them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

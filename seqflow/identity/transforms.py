@@ -1,7 +1,5 @@
 """Identity of `prepare` and `net`: statements and constants of a net, code or version of a function."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Append to a complete output: the files of the source that are new, and the runs that have written the others."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

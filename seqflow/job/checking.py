@@ -1,7 +1,5 @@
 """Check a job without reading rows or writing anything."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The counts of a run, and the memory of a process."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The source of a job without the rows that its rules leave out, by keys that `run` writes next to the output."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Jobs that write the keys of the rows of a job with rules: they are run, and resumed, before the job itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any

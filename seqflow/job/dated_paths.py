@@ -1,7 +1,5 @@
 """Dates in the path of an output: fixed when the run starts, and found again when it is resumed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import date

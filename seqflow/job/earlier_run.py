@@ -1,7 +1,5 @@
 """Identity of a job in progress files and manifests, and the output that an earlier run of the same job has left."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -31,16 +29,12 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
-def _are_bad_files(found: Any) -> bool:
-    return has_form(found, [(str, object, str, object)])
-
-
-_LATER = {
+_LATER: Mapping[str, Any] = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
-    "bad_files": _are_bad_files,
+    "bad_files": [(str, object, str, object)],
 }
 """Counts that runs of older versions have not saved."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
@@ -49,7 +43,7 @@ _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_l
 def _are_counts(counts: Any) -> bool:
     """Return whether these are counts of a run."""
     return has_form(counts, _COUNTS) and all(
-        form(counts[name]) for name, form in _LATER.items() if name in counts
+        has_form(counts[name], form) for name, form in _LATER.items() if name in counts
     )
 
 
@@ -93,7 +87,7 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     if isinstance(loader, Loader):
         section = job.source.settings().items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
-        return {**settings, **loader.settings(), "data": loader.data_fingerprint()}
+        return {**settings, **loader.pipeline.settings(), "data": loader.pipeline.identity.data}
     assert job.mix is not None
     sections = {one.name: one.source.settings().items() for one in job.mix.sources}
     return {

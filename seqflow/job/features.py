@@ -1,7 +1,5 @@
 """Section [features]: settings of columns, as statements at the end of the `prepare` net."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 
 from seqflow.errors import JobError, nearest

@@ -1,7 +1,5 @@
 """Infer dtypes, shapes and bounds of a job's tensors from schemas and footers, without reading rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

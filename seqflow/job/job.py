@@ -12,16 +12,9 @@ from typing import Any
 from seqflow.arguments import FilePath, checked
 from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
+from seqflow.job import sections
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
-from seqflow.job.sections import (
-    FeatureSection,
-    MixSection,
-    NetSection,
-    OrderSection,
-    OutputSection,
-    SourceSection,
-)
 from seqflow.loader import BadRows, BatchPlan, Rows
 from seqflow.providers.bad_files import RAISE, BadFiles
 
@@ -38,24 +31,24 @@ class Job:
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
 
-    source: SourceSection = field(default_factory=SourceSection)
+    source: sections.SourceSection = field(default_factory=sections.SourceSection)
     """Source of the rows."""
-    mix: MixSection | None = None
+    mix: sections.MixSection | None = None
     """Several sources in place of `source`."""
-    order: OrderSection = field(default_factory=OrderSection)
+    order: sections.OrderSection = field(default_factory=sections.OrderSection)
     """Order of the rows, and how much of them is in memory."""
-    prepare: NetSection = field(default_factory=NetSection)
+    prepare: sections.NetSection = field(default_factory=sections.NetSection)
     """Net that runs on blocks before batches are planned."""
-    features: Mapping[str, FeatureSection] = field(default_factory=dict)
+    features: Mapping[str, sections.FeatureSection] = field(default_factory=dict)
     """Settings of columns, which become statements at the end of `prepare`."""
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     """Plan of the batches."""
-    net: NetSection = field(default_factory=NetSection)
+    net: sections.NetSection = field(default_factory=sections.NetSection)
     """Net that runs on each batch."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
     `.json` and `.txt` files, such as tokenizers."""
-    output: OutputSection = field(default_factory=OutputSection)
+    output: sections.OutputSection = field(default_factory=sections.OutputSection)
     """Files that batches are written to."""
     bad_rows: BadRows = field(default_factory=BadRows)
     """Policy for rows that cannot be used."""

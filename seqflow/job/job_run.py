@@ -1,7 +1,5 @@
 """One run of a job: this process or the workers of an engine make its parts, which are committed in order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace

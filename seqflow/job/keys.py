@@ -1,7 +1,5 @@
 """Write the keys of jobs into `docs/job-keys.md` from the dataclasses of sections: `python -m seqflow.job.keys`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from dataclasses import MISSING, Field

@@ -1,7 +1,5 @@
 """Batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,8 +53,8 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, loader in zip(mix.names, mix.loaders, strict=True):
-        for key, value in loader.settings().items():
+        for key, value in loader.pipeline.settings().items():
             if found.setdefault(key, value) != value:
                 found[f"{key} of {name}"] = value
-        found[f"data of {name}"] = loader.data_fingerprint()
+        found[f"data of {name}"] = loader.pipeline.identity.data
     return {**found, "mix": mix.pipeline.fingerprint()["settings"]}

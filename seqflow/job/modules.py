@@ -1,7 +1,5 @@
 """Import the modules of a job, such as those with your own ops."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Open the parts of a job: its loader, with the nets and constants, and the writer of its output."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sizes of a run, counted from footers and indexes, or estimated from one window, before the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +84,7 @@ def plan(job: Job) -> Plan:
         "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
         "partition_by": output.arrangement.partition_by,
     }
-    recipe, maker = loader.recipe, loader.window_maker()
+    recipe, maker = loader.recipe, loader.pipeline.window_maker()
     slices = recipe.planned_slices()
     windows = Windows.cut(slices, None, loader.window)
     size = int(windows.nbytes.sum())

@@ -1,7 +1,5 @@
 """Read the sections of a job from TOML or a dict: check keys and types, locate paths, name the line in errors."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

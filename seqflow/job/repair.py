@@ -1,7 +1,5 @@
 """Repair a damaged output: make its damaged parts again, each from the batches that it held."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any

@@ -1,7 +1,5 @@
 """Trace rows of an output: open the job of its manifest again and count its batches."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

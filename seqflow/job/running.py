@@ -1,7 +1,5 @@
 """Run a job: from its source through the loader to its output."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,7 +193,7 @@ def _write_output(
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
     facts: dict[str, Any] = {"job": describe(job, loader)}
-    if isinstance(loader, Loader) and isinstance(loader.data_fingerprint().get("files"), int):
+    if isinstance(loader, Loader) and isinstance(loader.pipeline.identity.data.get("files"), int):
         facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
     if isinstance(loader, Loader) and loader.source.dropped:
         facts["curated"] = loader.source.dropped

@@ -1,7 +1,5 @@
 """Scan all blocks of a source once with the workers of an engine: lengths for an index, counts of keys."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -123,15 +121,11 @@ def measure(loader: Loader, job: Job | None, settings: EngineSettings, measured:
     opened = (
         partial(_with_plan, loader.batch, loader.bad_rows.policy)
         if job is None
-        else partial(_with_job, absolute(job, settings.cpus))
+        else partial(open_loader, absolute(job, settings.cpus))
     )
     left = [one for one in loader.pipeline.listing.slices() if measured.lacks(one)]
     for lengths in _scan(loader, job, partial(_measuring, opened), settings, left):
         measured.add_measured(lengths)
-
-
-def _with_job(job: Job, provider: Provider) -> Loader:
-    return open_loader(job, provider)
 
 
 def _with_plan(plan: Any, bad_rows: str, provider: Provider) -> Loader:
@@ -177,7 +171,7 @@ def _counting(column: str, skips: bool, provider: Provider) -> Look:
 def count_prepared(job: Job, name: str, settings: EngineSettings) -> pa.Table:
     """Return how often each key of a tensor that a job prepares occurs."""
     loader = prepared_loader(job)
-    opened = partial(_with_job, absolute(job, settings.cpus))
+    opened = partial(open_loader, absolute(job, settings.cpus))
     look, slices = partial(_counting_prepared, opened, name), loader.pipeline.listing.slices()
     return added(_scan(loader, job, look, settings, slices))
 

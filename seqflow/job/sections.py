@@ -1,7 +1,5 @@
 """The sections of a job: a frozen dataclass for each, whose fields are the section's keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal

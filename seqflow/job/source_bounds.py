@@ -1,7 +1,5 @@
 """Upper bounds of the sizes in a job's source: of one block, and of all blocks together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,7 +20,7 @@ class SourceBounds:
     """Sizes of all blocks together."""
 
     @classmethod
-    def of(cls, loader: Loader) -> SourceBounds:
+    def of(cls, loader: Loader) -> "SourceBounds":
         """Return the bounds that footers and sizes of files give."""
         blocks = block_bounds(loader.source)
         if blocks is None:

@@ -1,7 +1,5 @@
 """Totals of steps as columns of the output: each row has those of the step that its batch belongs to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

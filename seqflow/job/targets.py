@@ -1,7 +1,5 @@
 """Refuse a job whose outputs would overwrite its inputs, or each other."""
 
-from __future__ import annotations
-
 import os
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Line numbers of TOML settings, which `tomllib` does not report, and values of `--set`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

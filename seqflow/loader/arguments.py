@@ -1,7 +1,5 @@
 """Arguments of a Loader: their names and types, and checks that convert them to the form in which it keeps them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +12,7 @@ from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, neares
 from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.index import index_beside
-from seqflow.loader.order.recipe import Shuffle, Transform
+from seqflow.loader.order.recipe import Transform
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.selection import planned_lengths
@@ -138,8 +136,6 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
         return None
     if index is True:
         return index_beside(source.files, source.store)
-    if not isinstance(index, str | os.PathLike):
-        raise OpTypeError(f"Loader: index is {type(index).__name__}, expected True or the path of a file")
     path = Path(index).expanduser()
     if (found := overwritten(path, source.files)) is not None:
         raise OpError(
@@ -153,27 +149,12 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
     return path
 
 
-def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
-    """Return the Shuffle of the argument; True is Shuffle with seed 0."""
-    if shuffle is None or shuffle is False:
-        return None
-    if shuffle is True:
-        return Shuffle()
-    if not isinstance(shuffle, Shuffle):
-        raise OpTypeError(f"Loader: shuffle is {shuffle!r}, expected True, False or Shuffle(seed)")
-    return shuffle
-
-
 def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
     """Return the policy for bad rows, from its name; raise ProviderError when its file would be a file of the
     source.
     """
     if isinstance(bad_rows, str):
         bad_rows = BadRows(bad_rows)  # type: ignore[arg-type]
-    if not isinstance(bad_rows, BadRows):
-        raise OpTypeError(
-            f"Loader: bad_rows is {type(bad_rows).__name__}, expected 'raise', 'skip' or BadRows(…)"
-        )
     if bad_rows.path is not None and source.finds(bad_rows.path):
         raise ProviderError(
             f"Loader: bad_rows.path, {str(bad_rows.path)!r}, would be a file of the source\n"
@@ -188,24 +169,9 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
     return bad_rows
 
 
-def version_of(version: str | int | None) -> str | None:
-    """Return the version of Python functions, as text."""
-    if version is None:
-        return None
-    if not isinstance(version, str | int) or isinstance(version, bool):
-        raise OpTypeError(f"Loader: version is {version!r}, expected text or an integer")
-    return str(version)
-
-
-def transform_of(option: str, transform: Net | str | Transform | None) -> Net | Transform | None:
+def transform_of(transform: Net | str | Transform | None) -> Net | Transform | None:
     """Return the Net of a text, and a net or a function unchanged."""
-    if isinstance(transform, str):
-        return Net(transform)
-    if transform is not None and not isinstance(transform, Net) and not callable(transform):
-        raise OpTypeError(
-            f"Loader: {option} is {type(transform).__name__}, expected a net, its text, or a function"
-        )
-    return transform
+    return Net(transform) if isinstance(transform, str) else transform
 
 
 def bind_constants(
@@ -215,8 +181,6 @@ def bind_constants(
     conditions: Sequence[RowCondition],
 ) -> tuple[Net | Transform | None, Net | Transform | None, tuple[RowCondition, ...]]:
     """Give each net, and each condition, the constants it reads; raise NetError for one that none reads."""
-    if constants is not None and not isinstance(constants, Mapping):
-        raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
     given = dict(constants or {})
     nets = [item for item in (prepare, net, *(one.net for one in conditions)) if isinstance(item, Net)]
     unused = [name for name in given if not any(name in net.inputs for net in nets)]

@@ -1,7 +1,5 @@
 """Batches epoch after epoch: the part that a Loader and a Mix share, around the pipeline that makes the batches."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -29,10 +27,7 @@ from seqflow.torch.tensors import to_tensors
 
 @explains_missing(
     "Loader",
-    hidden=(
-        "batches data_fingerprint deal epochs_differ is_elsewhere is_resuming iteration loaders passes pipeline "
-        "place quotas recipe settings window_maker"
-    ),
+    hidden=("batches deal is_elsewhere is_resuming iteration loaders passes pipeline place quotas recipe"),
 )
 @checked()
 class EpochBatches:
@@ -92,11 +87,6 @@ class EpochBatches:
     def _set_here(self) -> None:
         """Note that the place of the next batch is the one that this process knows."""
         self._passes_before = int(self.passes or 0)
-
-    @property
-    def epochs_differ(self) -> bool:
-        """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
-        return self.pipeline.epochs_differ
 
     @property
     def at_window_end(self) -> bool:
@@ -328,7 +318,7 @@ class EpochBatches:
         int64: bool | Collection[str] = False,
         cu_seqlens: bool = False,
         ragged: bool = False,
-    ) -> TensorBatches:
+    ) -> "TensorBatches":
         """Return the same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
         `pin_memory`, `int64`, `cu_seqlens` and `ragged` are those of `seqflow.torch.to_tensors`. State, epoch and

@@ -1,7 +1,5 @@
 """Loader: batches from a source of rows, in an order that a seed decides, for one rank or many."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,24 +9,7 @@ from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import SeqflowError
-from seqflow.loader.arguments import (
-    PREFETCH,
-    RANKS,
-    LoaderOptions,
-    bad_rows_of,
-    bind_constants,
-    check_options,
-    check_pads,
-    check_totals,
-    grouped,
-    index_file,
-    open_source,
-    pads_of,
-    shuffle_of,
-    steps_of_rank,
-    transform_of,
-    version_of,
-)
+from seqflow.loader import arguments
 from seqflow.loader.epoch.deal import Deal, spans_of
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epochs import EpochBatches
@@ -41,7 +22,6 @@ from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.net import Net
 from seqflow.record import Record
@@ -162,25 +142,28 @@ class Loader(EpochBatches):
         steps_of: int | None = None,
         keep: str | Sequence[str] | None = None,
         require: str | Sequence[str] | None = None,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[arguments.LoaderOptions],
     ) -> None:
-        check_options(options, _OWN)
-        self.source = open_source(source, options)
+        arguments.check_options(options, _OWN)
+        self.source = arguments.open_source(source, options)
         self.columns = options.get("columns")
         self.fill, self.valid = self.source.fill, self.source.valid
         kept, required = conditions_of("keep", keep), conditions_of("require", require)
-        self.prepare, self.net, conditions = bind_constants(
-            constants, transform_of("prepare", prepare), transform_of("net", net), (*kept, *required)
+        self.prepare, self.net, conditions = arguments.bind_constants(
+            constants,
+            arguments.transform_of(prepare),
+            arguments.transform_of(net),
+            (*kept, *required),
         )
         self.batch = batch_plan(batch)
-        self.shuffle = shuffle_of(shuffle)
+        self.shuffle = Shuffle() if shuffle is True else shuffle or None
         self.window = byte_count("Loader: window", window)
         at_least_one("Loader", streams=streams, steps_per_epoch=steps_per_epoch)
         self.streams, self.steps_per_epoch = streams, steps_per_epoch
-        self.index = index_file(index, self.source)
-        self.bad_rows = bad_rows_of(bad_rows, self.source)
-        self.prefetch = grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
-        found, each = totals_of(totals), steps_of_rank(steps_of, self.batch)
+        self.index = arguments.index_file(index, self.source)
+        self.bad_rows = arguments.bad_rows_of(bad_rows, self.source)
+        self.prefetch = arguments.grouped("prefetch", prefetch, Prefetch, arguments.PREFETCH, options)
+        found, each = totals_of(totals), arguments.steps_of_rank(steps_of, self.batch)
         self.memory = self.prefetch.bytes_for(self.window, self.streams)
         self.recipe = Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, {}, self.shuffle, self.window,
@@ -188,15 +171,15 @@ class Loader(EpochBatches):
             found.inputs if found else set(), conditions[: len(kept)], conditions[len(kept) :],
         )  # fmt: skip
         if pad is not None:
-            check_pads(self.batch)
-            self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
+            arguments.check_pads(self.batch)
+            self.recipe = replace(self.recipe, pad=arguments.pads_of(pad, lambda: empty_rows(self.recipe)))
         self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
-        deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
-        check_totals(found, each, self.streams, deal.ranks, self.batch)
+        deal = Deal(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
+        arguments.check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
             Pipeline(
-                self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch,
-                spans_of(skip), found, each,
+                self.recipe, deal, self.index, self.bad_rows, None if version is None else str(version),
+                self.prefetch, spans_of(skip), found, each,
             )
         )  # fmt: skip
         self.pipeline.check_rows()
@@ -249,20 +232,6 @@ class Loader(EpochBatches):
         When `at_window_end` is true, both cover exactly the batches handed out.
         """
         return self._iterate([handler], stats)
-
-    def window_maker(self) -> WindowMaker:
-        """Return a maker of single windows, to examine some before an epoch."""
-        return self.pipeline.window_maker()
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings that decide the batches and their order, by name."""
-        return self.pipeline.settings()
-
-    def data_fingerprint(self) -> dict[str, Any]:
-        """Return the fingerprint of the data in states: relative paths, sizes, rows and columns, as they were
-        first listed.
-        """
-        return self.pipeline.identity.data
 
 
 _OWN = tuple(inspect.signature(Loader).parameters)[1:-1]

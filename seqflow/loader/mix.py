@@ -1,7 +1,5 @@
 """Mix: several sources as one sequence of batches, in fixed proportions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature

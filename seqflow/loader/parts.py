@@ -1,7 +1,5 @@
 """An epoch in parts: made one after another in this process, or planned here and made by other processes."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -69,7 +67,7 @@ def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
 
 def make_parts(
     loader: Loader, parts: Parts, first: int, handler: BadRowHandler, stats: Stats
-) -> Generator[PartBatches, None, None]:
+) -> "Generator[PartBatches, None, None]":
     """Yield the batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
 
     After all batches of a part were handed out, the loader's state is the place after the part, and handler and

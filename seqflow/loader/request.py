@@ -1,7 +1,5 @@
 """`sf.from_rows`: rows of a request, as Python values, become a batch as a loader makes it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

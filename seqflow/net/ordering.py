@@ -47,14 +47,9 @@ def producers(program: ParsedNet, drafts: Sequence[Draft]) -> dict[str, Draft]:
 def ordered(program: ParsedNet, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
     """Return the statements in topological order; raise NetError when one needs its own result."""
     done: dict[int, Draft] = {}
-    for draft in sorted(drafts, key=_rank):
+    for draft in sorted(drafts, key=lambda draft: 1 if draft.declares else 2 if draft.results else 0):
         _visit(program, draft, makers, done)
     return list(done.values())
-
-
-def _rank(draft: Draft) -> int:
-    """Return the rank of a statement: checks first, since others may rely on them, then declarations of Sequences."""
-    return 1 if draft.declares else 2 if draft.results else 0
 
 
 def _visit(program: ParsedNet, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:

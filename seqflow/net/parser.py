@@ -14,17 +14,7 @@ from seqflow.expression import Expression
 from seqflow.expression.functions import by_name as functions
 from seqflow.expression.parser import MARKS, STRING, FormulaParser, Node, Parsed
 from seqflow.expression.parser import Operand as ExpressionOperand
-from seqflow.net.syntax import (
-    Formula,
-    Listed,
-    LiteralOperand,
-    Location,
-    NetCall,
-    Operand,
-    ParsedNet,
-    Reference,
-    Statement,
-)
+from seqflow.net import syntax
 from seqflow.text.lexer import Lexicon, Token, marks
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
@@ -61,7 +51,7 @@ LEXICON = Lexicon(
 )
 
 
-def parse(text: str) -> ParsedNet:
+def parse(text: str) -> syntax.ParsedNet:
     """Read a net; raise NetError when it is malformed."""
     if not isinstance(text, str):
         raise NetError(f"net: found {type(text).__name__}, expected text")
@@ -87,21 +77,21 @@ class NetParser(FormulaParser):
             Token("newline", "\n", end.start, end.end),
             end,
         ]
-        self.calls: dict[str, NetCall] = {}
+        self.calls: dict[str, syntax.NetCall] = {}
         """Calls that are operands of the current formula, by the names used in their place (`%0`)."""
         self.firsts: dict[str, int] = {}
         """Position where each name of the current formula is first used."""
         self.levels = 0
 
-    def location(self, position: int) -> Location:
+    def location(self, position: int) -> syntax.Location:
         line = bisect_right(self.line_starts, position)
-        return Location(line, position - self.line_starts[line - 1] + 1)
+        return syntax.Location(line, position - self.line_starts[line - 1] + 1)
 
     # Statements
 
-    def program(self) -> ParsedNet:
-        statements: list[Statement] = []
-        returned: tuple[Reference, ...] | None = None
+    def program(self) -> syntax.ParsedNet:
+        statements: list[syntax.Statement] = []
+        returned: tuple[syntax.Reference, ...] | None = None
         while self.token.kind != "end":
             if self.accept("\n"):
                 continue
@@ -112,22 +102,22 @@ class NetParser(FormulaParser):
                 self.take("\n", "the end of the line")
             else:
                 statements.append(self.statement())
-        return ParsedNet(self.text, tuple(statements), returned)
+        return syntax.ParsedNet(self.text, tuple(statements), returned)
 
-    def reference(self, what: str) -> Reference:
+    def reference(self, what: str) -> syntax.Reference:
         token = self.token
         if token.kind != "name" or token.text in _WORDS or token.text == "return":
             self.expected(what)
         self.next += 1
-        return Reference(token.text, self.location(token.start))
+        return syntax.Reference(token.text, self.location(token.start))
 
-    def references(self, what: str) -> tuple[Reference, ...]:
+    def references(self, what: str) -> tuple[syntax.Reference, ...]:
         found = [self.reference(what)]
         while self.accept(","):
             found.append(self.reference(what))
         return tuple(found)
 
-    def statement(self) -> Statement:
+    def statement(self) -> syntax.Statement:
         first = self.next
         targets = self.references("a name or an op")
         if len(targets) == 1 and self.at("("):
@@ -138,21 +128,21 @@ class NetParser(FormulaParser):
         start = self.token
         value = self.operand("an op or an expression", "an operator or the end of the line")
         self.take("\n", "the end of the line")
-        if isinstance(value, (Reference, LiteralOperand, Listed)) or (
-            isinstance(value, Formula) and not targets
+        if isinstance(value, (syntax.Reference, syntax.LiteralOperand, syntax.Listed)) or (
+            isinstance(value, syntax.Formula) and not targets
         ):
             self.refuse(start, targets, value)
-        return Statement(targets, value)
+        return syntax.Statement(targets, value)
 
-    def refuse(self, start: Token, targets: tuple[Reference, ...], value: Operand) -> NoReturn:
+    def refuse(self, start: Token, targets: tuple[syntax.Reference, ...], value: syntax.Operand) -> NoReturn:
         """Raise NetError for a statement that computes nothing."""
         names = ", ".join(map(str, targets))
         match value:
-            case Reference(name=name):
+            case syntax.Reference(name=name):
                 advice = f"a tensor has one name: write {name} wherever you mean it"
-            case LiteralOperand():
+            case syntax.LiteralOperand():
                 advice = "write the literal where it is used, or bind a constant"
-            case Listed():
+            case syntax.Listed():
                 advice = "a list of tensors is written where an op takes one"
             case _:
                 advice = "give the result a name"
@@ -161,7 +151,7 @@ class NetParser(FormulaParser):
 
     # Operands
 
-    def operand(self, what: str, ending: str) -> Operand:
+    def operand(self, what: str, ending: str) -> syntax.Operand:
         """Read one operand; errors say that `what` was expected at its beginning, or `ending` after it."""
         token = self.token
         if self.at("["):
@@ -172,16 +162,16 @@ class NetParser(FormulaParser):
         if self.ends(1) and token.kind in ("name", "number", "string"):
             self.next += 1
             if token.kind == "name" and token.text not in _WORDS:
-                return Reference(token.text, self.location(token.start))
-            return LiteralOperand(self.literal(token), self.location(token.start))
+                return syntax.Reference(token.text, self.location(token.start))
+            return syntax.LiteralOperand(self.literal(token), self.location(token.start))
         if self.at("-") and self.after.kind == "number" and self.ends(2):
             value = self.literal(self.after)
             if abs(value) < 2**63:
                 self.next += 2
-                return LiteralOperand(-value, self.location(token.start))
+                return syntax.LiteralOperand(-value, self.location(token.start))
         return self.formula(token, ending)
 
-    def item(self, ending: str = "an operator, ',' or ']'") -> Operand:
+    def item(self, ending: str = "an operator, ',' or ']'") -> syntax.Operand:
         return self.operand("a tensor, a literal or an expression", ending)
 
     def ends(self, ahead: int) -> bool:
@@ -194,23 +184,23 @@ class NetParser(FormulaParser):
         if self.levels > _DEEPEST:
             self.fail(token, f"found lists or calls nested deeper than {_DEEPEST} levels")
 
-    def listed(self) -> LiteralOperand | Listed:
+    def listed(self) -> syntax.LiteralOperand | syntax.Listed:
         opening = self.take("[")
         location = self.location(opening.start)
         self.enter(opening)
         items = self.items(opening, self.item, trailing=True)
         self.levels -= 1
-        if all(isinstance(item, LiteralOperand) for item in items):
-            return LiteralOperand(
-                [item.value for item in items if isinstance(item, LiteralOperand)], location
+        if all(isinstance(item, syntax.LiteralOperand) for item in items):
+            return syntax.LiteralOperand(
+                [item.value for item in items if isinstance(item, syntax.LiteralOperand)], location
             )
-        return Listed(tuple(items), location)
+        return syntax.Listed(tuple(items), location)
 
-    def call(self) -> NetCall:
+    def call(self) -> syntax.NetCall:
         self.enter(self.token)
         op = self.reference("an op")
-        arguments: list[Operand] = []
-        keywords: dict[str, Operand] = {}
+        arguments: list[syntax.Operand] = []
+        keywords: dict[str, syntax.Operand] = {}
 
         ending = "an operator, ',' or ')'"
 
@@ -229,7 +219,7 @@ class NetParser(FormulaParser):
 
         self.items(self.take("("), argument, trailing=True)
         self.levels -= 1
-        return NetCall(op.name, tuple(arguments), tuple(keywords.items()), op.location)
+        return syntax.NetCall(op.name, tuple(arguments), tuple(keywords.items()), op.location)
 
     def literal(self, token: Token) -> Any:
         if token.text in _WORDS:
@@ -241,7 +231,7 @@ class NetParser(FormulaParser):
 
     # Arithmetic
 
-    def formula(self, start: Token, ending: str) -> Operand:
+    def formula(self, start: Token, ending: str) -> syntax.Operand:
         """Read an expression; formulas inside it, in arguments of calls, count operands of their own."""
         # restored below: self.value reads arguments of calls, which may be formulas
         outer = self.names, self.calls, self.firsts
@@ -252,7 +242,8 @@ class NetParser(FormulaParser):
             self.expected(ending, self.advice_for(self.token))
         inputs = self.inputs()
         operands = tuple(
-            self.calls.get(name) or Reference(name, self.location(self.firsts[name])) for name in inputs
+            self.calls.get(name) or syntax.Reference(name, self.location(self.firsts[name]))
+            for name in inputs
         )
         self.names, self.calls, self.firsts = outer
         if isinstance(tree, ExpressionOperand):  # a call, or a name in brackets
@@ -261,12 +252,12 @@ class NetParser(FormulaParser):
         try:
             expression = Expression.from_parsed(parsed)
             if not inputs:
-                return LiteralOperand(expression().item(), self.location(start.start))
+                return syntax.LiteralOperand(expression().item(), self.location(start.start))
         except ExpressionError as error:
             if error.fault is None:
                 raise
             self.fail_at(*error.fault)
-        return Formula(expression, operands, self.location(start.start))
+        return syntax.Formula(expression, operands, self.location(start.start))
 
     def atom(self, token: Token) -> Node:
         if token.kind == "string":

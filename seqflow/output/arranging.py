@@ -1,7 +1,5 @@
 """Sorted and partitioned outputs, merged from sorted runs at the end of a job."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ class Arrangement:
     partition_by: tuple[str, ...] = ()
 
     @staticmethod
-    def of(sort_by: Sequence[str] | str | None, partition_by: Sequence[str] | str | None) -> Arrangement:
+    def of(sort_by: Sequence[str] | str | None, partition_by: Sequence[str] | str | None) -> "Arrangement":
         """Return the arrangement by these columns; raise JobError when a column is named twice.
 
         >>> Arrangement.of("-score", None).sort_by

@@ -1,7 +1,5 @@
 """Folders in which other processes write the parts of a run, until the run adopts them."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import shutil

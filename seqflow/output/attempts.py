@@ -1,7 +1,5 @@
 """Attempts of other processes to write a part: their files have unique names in a folder of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

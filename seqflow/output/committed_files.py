@@ -1,7 +1,5 @@
 """Committed files: finished under hidden names; renamed or joined at the end of the run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace

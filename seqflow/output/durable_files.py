@@ -5,8 +5,6 @@ is synchronised. Without the first fsync, a crash may leave an empty file under 
 the name itself may be lost, since it is data of the folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -124,12 +122,8 @@ def remove_temporaries(folder: Path, name: str) -> None:
     """Remove temporary files of killed processes whose final names match a regular expression."""
     left = re.compile(rf"\.{name}\.tmp-\d+")
     for path in folder.iterdir():
-        if left.fullmatch(path.name) and not _is_folder(path):
+        if left.fullmatch(path.name) and not (path.is_dir() and not path.is_symlink()):
             path.unlink(missing_ok=True)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Choose the Parquet encoding of each column by an estimate of bits per value, made from a sample."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FileWriter: writes one Parquet or Arrow file under a temporary name, as Format and Sizes describe."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

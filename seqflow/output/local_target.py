@@ -1,7 +1,5 @@
 """LocalTarget: an output on this machine, whose parts have hidden names until the end of the run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

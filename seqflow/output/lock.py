@@ -1,7 +1,5 @@
 """Lock: one writer at a time for each output."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

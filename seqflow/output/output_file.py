@@ -1,7 +1,5 @@
 """OutputFile: size and checksums of a finished file, which show damage."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -35,7 +33,7 @@ class Batches:
         return {"from": dict(self.start), "to": self.stop}
 
     @classmethod
-    def from_json(cls, entry: Any) -> Batches | None:
+    def from_json(cls, entry: Any) -> "Batches | None":
         return cls(entry["from"], entry["to"]) if has_form(entry, _BATCHES) else None
 
 
@@ -83,7 +81,7 @@ class OutputFile:
         return {**entry, **{key: value for key, value in place.items() if value}}
 
     @classmethod
-    def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
+    def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> "OutputFile":
         checksums = Checksums(str(entry.get("sha256")), str(entry.get("sha256_of_ends")))
         return cls(
             folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]), checksums,

@@ -1,7 +1,5 @@
 """OutputNames: the names of an output's files in a folder of this machine, and the form of its records."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """PartWriter: writes the batches of each part to files, in its own threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Split sorted rows into Hive partitions: folders such as `lang=python/` for the rows with that value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

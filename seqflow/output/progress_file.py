@@ -1,7 +1,5 @@
 """The progress file of an output: one line for the whole record, then a line for each later change."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

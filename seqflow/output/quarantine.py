@@ -1,7 +1,5 @@
 """The quarantine file of bad rows: written in pieces, by this or other processes, and joined at the end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

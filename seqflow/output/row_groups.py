@@ -1,7 +1,5 @@
 """RowGroups: gathers rows into row groups, which threads write to files in turn."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """External sorting: write sorted runs of rows, and merge them in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path

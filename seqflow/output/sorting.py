@@ -1,7 +1,5 @@
 """Sort tables by columns, and split sorted rows at a rank."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ class SortKey(NamedTuple):
     descending: bool = False
 
     @staticmethod
-    def parse(text: str) -> SortKey:
+    def parse(text: str) -> "SortKey":
         """The key for `column`, or `-column` for descending order.
 
         >>> SortKey.parse("-score")
@@ -155,5 +153,5 @@ class _Descending:
 
     value: Any
 
-    def __lt__(self, other: _Descending) -> bool:
+    def __lt__(self, other: "_Descending") -> bool:
         return bool(other.value < self.value)

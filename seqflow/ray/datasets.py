@@ -1,7 +1,5 @@
 """Datasets of Ray Data: the batches of a loader or of a job, made by Ray's tasks."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

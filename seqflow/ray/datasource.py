@@ -1,7 +1,5 @@
 """BatchesSource: the planned batches of an epoch as a source of Ray Data. Imports Ray Data."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator, Mapping
 from functools import partial

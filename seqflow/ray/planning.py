@@ -1,7 +1,5 @@
 """The plan of an epoch for Ray Data: made once, and divided into as many tasks as Ray asks for."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from copy import copy

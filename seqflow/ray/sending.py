@@ -1,7 +1,5 @@
 """Data sent once to workers of Ray Data, and the readers that workers make from them."""
 
-from __future__ import annotations
-
 import importlib
 import pickle
 import socket
@@ -47,7 +45,7 @@ def setup_of_job(job: Job, loader: Loader, schema: pa.Schema, dumps: Pickle) -> 
     return _setup(JobReader(absolute(job, 1), source, schema))
 
 
-def _setup(reader: LoaderReader | JobReader) -> Setup:
+def _setup(reader: "LoaderReader | JobReader") -> Setup:
     return Setup(new_name(), pickle.dumps(reader), threads=1)
 
 
@@ -83,7 +81,7 @@ class LoaderReader:
     loader: bytes
     schema: pa.Schema
 
-    def __call__(self) -> SentWindowReader:
+    def __call__(self) -> "SentWindowReader":
         try:
             for name in self.modules:
                 importlib.import_module(name)
@@ -105,7 +103,7 @@ class JobReader:
     source: bytes
     schema: pa.Schema
 
-    def __call__(self) -> SentWindowReader:
+    def __call__(self) -> "SentWindowReader":
         import_job_modules(self.job)  # the source may be defined in one of these modules
         return SentWindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
 

@@ -2,8 +2,6 @@
 values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from typing import NamedTuple, Protocol

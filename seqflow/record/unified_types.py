@@ -8,15 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.record.arrow_types import (
-    BYTES,
-    LISTS,
-    STRINGS,
-    Predicate,
-    is_any,
-    storage_type,
-    with_child_fields,
-)
+from seqflow.record import arrow_types
 
 Kinds: TypeAlias = Sequence[pa.DataType]
 Settle: TypeAlias = Callable[[str, Callable[[], pa.DataType] | None], pa.DataType]
@@ -142,7 +134,9 @@ def _unified(given: Kinds, settle: Settle) -> pa.DataType:
 
 
 def _family(kind: pa.DataType) -> str:
-    return next((name for name, predicates in _FAMILIES.items() if is_any(kind, predicates)), str(kind))
+    return next(
+        (name for name, predicates in _FAMILIES.items() if arrow_types.is_any(kind, predicates)), str(kind)
+    )
 
 
 def _dictionary(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -169,7 +163,7 @@ def _extension(kinds: Kinds, settle: Settle) -> pa.DataType:
     if has_plain and isinstance(first, pa.Bool8Type):
         is_number = all(types.is_integer(kind) for kind in kinds if kind is not first)
         return settle("true is not a number", pa.int64 if is_number else None)
-    storage = _unified([storage_type(kind) for kind in kinds], settle)
+    storage = _unified([arrow_types.storage_type(kind) for kind in kinds], settle)
     return storage if has_plain else pa.json_(storage)
 
 
@@ -184,10 +178,6 @@ def _integer(kinds: Kinds, settle: Settle) -> pa.DataType:
     if bits > 64:
         return settle("no integer type holds uint64 and negative numbers", pa.int64)
     return pa.type_for_alias(f"{'int' if signed else 'uint'}{bits}")
-
-
-def _floating(kinds: Kinds, settle: Settle) -> pa.DataType:
-    return max(kinds, key=lambda kind: kind.bit_width)
 
 
 def _decimal(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -223,10 +213,6 @@ def _time(kinds: Kinds, settle: Settle) -> pa.DataType:
     return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
 
 
-def _fixed_size_binary(kinds: Kinds, settle: Settle) -> pa.DataType:
-    return settle("sizes differ", pa.large_binary)
-
-
 def _list(kinds: Kinds, settle: Settle) -> pa.DataType:
     item = _child([kind.value_field for kind in kinds], settle)
     return pa.list_(item) if all(map(types.is_list, kinds)) else pa.large_list(item)
@@ -235,7 +221,7 @@ def _list(kinds: Kinds, settle: Settle) -> pa.DataType:
 def _fixed_size_list(kinds: Kinds, settle: Settle) -> pa.DataType:
     if len({kind.list_size for kind in kinds}) > 1:
         return settle("sizes differ, and with them an axis of the tensors", partial(_as_lists, kinds))
-    return with_child_fields(kinds[0], [_child([kind.value_field for kind in kinds], settle)])
+    return arrow_types.with_child_fields(kinds[0], [_child([kind.value_field for kind in kinds], settle)])
 
 
 def _as_lists(kinds: Kinds) -> pa.DataType:
@@ -267,7 +253,7 @@ def _like(first: pa.Field, name: str, kind: pa.DataType, fields: Sequence[pa.Fie
     return pa.field(name, kind, any(field.nullable for field in fields), first.metadata)
 
 
-_FAMILIES: dict[str, tuple[Predicate, ...]] = {
+_FAMILIES: dict[str, tuple[arrow_types.Predicate, ...]] = {
     "bool": (types.is_boolean,),
     "integer": (types.is_integer,),
     "floating": (types.is_floating,),
@@ -276,17 +262,17 @@ _FAMILIES: dict[str, tuple[Predicate, ...]] = {
     "timestamp": (types.is_timestamp,),
     "time": (types.is_time,),
     "duration": (types.is_duration,),
-    "text": STRINGS,
-    "binary": BYTES,
+    "text": arrow_types.STRINGS,
+    "binary": arrow_types.BYTES,
     "fixed_size_binary": (types.is_fixed_size_binary,),
     "fixed_size_list": (types.is_fixed_size_list,),
-    "list": LISTS,
+    "list": arrow_types.LISTS,
     "struct": (types.is_struct,),
     "map": (types.is_map,),
 }  # the first that holds: LISTS have fixed-size lists, too
 _RULES: dict[str, Callable[[Kinds, Settle], pa.DataType]] = {
     "integer": _integer,
-    "floating": _floating,
+    "floating": lambda kinds, settle: max(kinds, key=lambda kind: kind.bit_width),
     "decimal": _decimal,
     "date": lambda kinds, settle: pa.date64(),
     "timestamp": _timestamp,
@@ -294,7 +280,7 @@ _RULES: dict[str, Callable[[Kinds, Settle], pa.DataType]] = {
     "duration": lambda kinds, settle: pa.duration(_finest(kinds)),
     "text": lambda kinds, settle: pa.large_string(),
     "binary": lambda kinds, settle: pa.large_binary(),
-    "fixed_size_binary": _fixed_size_binary,
+    "fixed_size_binary": lambda kinds, settle: settle("sizes differ", pa.large_binary),
     "fixed_size_list": _fixed_size_list,
     "list": _list,
     "struct": _struct,

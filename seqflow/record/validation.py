@@ -1,7 +1,5 @@
 """Guard against damaged data: translate errors of pyarrow, and validate Arrow buffers before they are used."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager

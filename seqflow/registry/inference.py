@@ -1,7 +1,5 @@
 """Inference of one op: dtypes, shapes and rows of its outputs, from the specs of its inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +45,7 @@ class CallOfSpecs(NamedTuple):
     """Names of the output tensors."""
 
     @classmethod
-    def alone(cls, op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> CallOfSpecs:
+    def alone(cls, op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> "CallOfSpecs":
         """Return a call outside of nets, whose tensors have the signature's own names."""
         results = [f"{op.name}.{name}" for name in op.signature.result_names(attributes)]
         return cls(op, specs, attributes, {}, _own_names(specs), results)
@@ -74,7 +72,7 @@ def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared:
     return found
 
 
-def _infer(call: CallOfSpecs, equalities: Equalities, holds: _Held, rows_matter: bool = True) -> Inference:
+def _infer(call: CallOfSpecs, equalities: Equalities, holds: "_Held", rows_matter: bool = True) -> Inference:
     """Infer the outputs; without `rows_matter`, the values of inputs need not be distinguished."""
     if holds.undeclared:
         call = call._replace(specs=_declared(call.specs, equalities.terms))

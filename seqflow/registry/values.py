@@ -152,7 +152,7 @@ def _claim(
         layout = (attributes.get("side", "right"), width, multiple)
         equalities.unite(term, terms.make("mask", layout, inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
-    if describes is not None and _may_be_lengths(inputs, terms):
+    if describes is not None and any(terms.find(term).vector is not None for term in _flat(inputs.values())):
         space, condition = describes
         rows = _spaces(space, inputs, equalities) if condition.holds([name for name, _ in key]) else []
         if rows:
@@ -247,10 +247,6 @@ def _read_call(
 
 def _literal(value: Any, equalities: Equalities) -> Term:
     return equalities.terms.make("literal", literal(value))
-
-
-def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:
-    return any(terms.find(term).vector is not None for term in _flat(inputs.values()))
 
 
 def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:

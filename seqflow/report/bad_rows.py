@@ -1,7 +1,5 @@
 """Bad rows in a report: their number by reason, and the place of the first row of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

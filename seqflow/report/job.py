@@ -1,7 +1,5 @@
 """The part of a report about a job: its plan, and a sample of its batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -185,7 +183,7 @@ def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
     recipe = loader.recipe
     if recipe.prepare is None:
         return
-    survey, bad, maker = Survey(batch), BadRowList(), loader.window_maker()
+    survey, bad, maker = Survey(batch), BadRowList(), loader.pipeline.window_maker()
     for one in over(recipe.slices(), "blocks prepared", lambda: None):
         try:
             records, ledger = maker.read(one, 0)
@@ -202,4 +200,4 @@ def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
 
 def _first_window(loader: Loader) -> OpenWindow | None:
     windows = loader.recipe.windows(loader.recipe.planned_slices(), 0)
-    return loader.window_maker().make(windows[0], 0) if len(windows) else None
+    return loader.pipeline.window_maker().make(windows[0], 0) if len(windows) else None

@@ -1,7 +1,5 @@
 """The part of a report about the tensors of a job: the nets as pictures, and a byte bound of each tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from seqflow.byte_sizes import format_bytes

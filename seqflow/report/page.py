@@ -1,7 +1,5 @@
 """One HTML page: headings, tables and pictures, in the colour scheme of the reader, without scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple

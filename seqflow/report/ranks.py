@@ -1,7 +1,5 @@
 """The part of a report about ranks: the tokens of the fullest rank, compared with the mean."""
 
-from __future__ import annotations
-
 from seqflow.kernels.arrays import Array
 from seqflow.report.page import paragraph, table
 

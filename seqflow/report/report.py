@@ -1,7 +1,5 @@
 """The pages about a source and about a job, and the machine that made them."""
 
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The part of a report about a source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Token ids as text: by the tokenizers of a job's nets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -8,8 +8,6 @@ Nodes are interned: equal heads and equal arguments give the same node. When two
 made from them in the same way are equal, too (congruence).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +31,7 @@ class Term:
         "vector",
     )
 
-    def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
+    def __init__(self, kind: str, data: Any, args: "tuple[Term, ...]", number: int) -> None:
         self.kind = kind
         self.data = data
         self.args = args

@@ -12,25 +12,7 @@ from typing import Any
 from seqflow.errors import LodError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.shape.guards import Guards
-from seqflow.signature.language import (
-    OPERATORS,
-    Anything,
-    Arithmetic,
-    AtLeast,
-    Count,
-    Dim,
-    FixedSize,
-    Fresh,
-    Given,
-    Max,
-    Name,
-    Rest,
-    Sum,
-    Value,
-    as_linear,
-    count_of,
-    sizes_given,
-)
+from seqflow.signature import language
 
 AxisLabel = tuple[str, int]
 """Input and number of an axis, for messages."""
@@ -77,14 +59,16 @@ class KnownSizes:
             )
         self.rests[name] = tuple([self.merge(*pair, first, axis) for pair in zip(known, sizes, strict=True)])
 
-    def at_least(self, least: Dimension | None, bound: Value, size: Dimension, axis: AxisLabel) -> None:
+    def at_least(
+        self, least: Dimension | None, bound: language.Value, size: Dimension, axis: AxisLabel
+    ) -> None:
         if least is not None and size.max_length is not None:
             if size.max_length < least.min_length:
                 raise ShapeError(f"{words(axis)} is {size}, expected {bound} = {least} or more")
             self.equalities.limit(least, size, words(axis))
 
     def merge(
-        self, known: Dimension, size: Dimension, known_axis: AxisLabel | Value, axis: AxisLabel
+        self, known: Dimension, size: Dimension, known_axis: AxisLabel | language.Value, axis: AxisLabel
     ) -> Dimension:
         """Return one size for both if they are proved equal, or assumed so by a guard; raise if they cannot be."""
         if known.terms is not None and known.terms == size.terms and known.constant == size.constant:
@@ -94,7 +78,7 @@ class KnownSizes:
             return known
         if answer is Comparison.UNEQUAL:
             why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
-            kind = LodError if isinstance(known_axis, Sum) else ShapeError
+            kind = LodError if isinstance(known_axis, language.Sum) else ShapeError
             raise kind(f"{words(axis)} is {size}, but {words(known_axis)} is {known}{why}")
         origin = f"{words(known_axis)} and {words(axis)}"
         self.guards.append(Guard(known, size, origin))
@@ -105,10 +89,10 @@ class KnownSizes:
         self.tensors = tensors
         return check(self, found, axis) is False
 
-    def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> bool:
+    def solve(self, dim: language.Dim, size: Dimension, axis: AxisLabel) -> bool:
         """Find the one unknown name of a size such as `B+1`; return whether there was one."""
         static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
-        linear = as_linear(dim, sizes_given(self.attributes) | static)
+        linear = language.as_linear(dim, language.sizes_given(self.attributes) | static)
         if linear is None or linear.name in self.known:
             if self.binds_all:
                 self.name(str(dim), size, axis)
@@ -121,7 +105,7 @@ class KnownSizes:
         return True
 
 
-def words(axis: AxisLabel | Value) -> str:
+def words(axis: AxisLabel | language.Value) -> str:
     """Return the text of an axis of an input, or of a size, for messages."""
     return f"{axis[0]}.shape[{axis[1]}]" if isinstance(axis, tuple) else str(axis)
 
@@ -131,29 +115,33 @@ CheckSize = Callable[[KnownSizes, Any, AxisLabel], bool | None]
 """Function that compares a size; it returns False if the expected size is not known yet."""
 
 
-def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
+def size_of(value: language.Dim | language.Value, attributes: Collection[str]) -> SizeOf:
     """Return a function that computes the size, or gives None if something it needs is unknown."""
     match value:
-        case FixedSize(value=number):
+        case language.FixedSize(value=number):
             known = Dimension(number)
             return lambda sizes: known
-        case Name(name=name) if name in attributes:
+        case language.Name(name=name) if name in attributes:
             return lambda sizes: _given_or(sizes.attributes[name], sizes.known.get(name))
-        case Name(name=name):
+        case language.Name(name=name):
             return lambda sizes: sizes.known.get(name)
-        case Sum(of=of):
+        case language.Sum(of=of):
             return lambda sizes: _first(_of_lengths(sizes, Dimension.sum_of, of), sizes.known.get(str(value)))
-        case Max(of=of):
+        case language.Max(of=of):
             return lambda sizes: _of_lengths(sizes, Dimension.max_of, of)
-        case Count(of=of):
-            return lambda sizes: Dimension(count_of(sizes.attributes[of]))
-        case Fresh(size=size):
+        case language.Count(of=of):
+            return lambda sizes: Dimension(language.count_of(sizes.attributes[of]))
+        case language.Fresh(size=size):
             return size_of(size, attributes)
-        case Given(attribute=attribute, otherwise=otherwise):
+        case language.Given(attribute=attribute, otherwise=otherwise):
             other = size_of(otherwise, attributes)
             return lambda sizes: _given_or(sizes.attributes.get(attribute), other(sizes))
-        case Arithmetic(operator=operator, left=left, right=right):
-            one, two, apply = size_of(left, attributes), size_of(right, attributes), OPERATORS[operator]
+        case language.Arithmetic(operator=operator, left=left, right=right):
+            one, two, apply = (
+                size_of(left, attributes),
+                size_of(right, attributes),
+                language.OPERATORS[operator],
+            )
             return lambda sizes: _first(sizes.known.get(str(value)), _apply(apply, one(sizes), two(sizes)))
     return lambda sizes: None
 
@@ -178,20 +166,20 @@ def _apply(
     return None if left is None or right is None else operator(left, right)
 
 
-def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
+def read_axis(dim: language.Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
     """Return the checks of an axis, or of the axes of `*d`: run at once (True), or when all names are known."""
     match dim:
-        case Rest(name=name):
+        case language.Rest(name=name):
             return [(True, lambda sizes, found, place: sizes.rest(name, found, place))]
-        case Name(name=name) if name not in attributes:
+        case language.Name(name=name) if name not in attributes:
             return [(True, lambda sizes, found, place: sizes.name(name, found, place))]
-        case AtLeast(name=name, bound=bound):
+        case language.AtLeast(name=name, bound=bound):
             least = size_of(bound, attributes)
             return [
                 (True, lambda sizes, found, place: sizes.name(name, found, place)),
                 (False, lambda sizes, found, place: sizes.at_least(least(sizes), bound, found, place)),
             ]
-    assert not isinstance(dim, (Fresh, Anything))
+    assert not isinstance(dim, (language.Fresh, language.Anything))
     expected = size_of(dim, attributes)
 
     def compare(sizes: KnownSizes, found: Dimension, place: AxisLabel) -> bool:
@@ -209,9 +197,9 @@ class OutputShape:
 
     __slots__ = ("dims",)
 
-    def __init__(self, dims: tuple[Dim, ...], attributes: Collection[str]) -> None:
+    def __init__(self, dims: tuple[language.Dim, ...], attributes: Collection[str]) -> None:
         self.dims = [
-            (dim.name, None) if isinstance(dim, Rest) else (_name_of(dim), size_of(dim, attributes))
+            (dim.name, None) if isinstance(dim, language.Rest) else (_name_of(dim), size_of(dim, attributes))
             for dim in dims
         ]
 
@@ -234,11 +222,11 @@ class OutputShape:
         return PartialShape(found)
 
 
-def _name_of(dim: Dim) -> str | None:
+def _name_of(dim: language.Dim) -> str | None:
     """Return the name of a size that inputs need not have."""
     match dim:
-        case Name(name=name) | Given(otherwise=Name(name=name)):
+        case language.Name(name=name) | language.Given(otherwise=language.Name(name=name)):
             return name
-        case Fresh(size=size):
+        case language.Fresh(size=size):
             return _name_of(size)
     return None

@@ -7,46 +7,16 @@ from functools import cache
 from typing import Any
 
 from seqflow.errors import OpError
-from seqflow.signature.language import (
-    CONCRETE_DTYPES,
-    DTYPE_WORDS,
-    GIVEN_DTYPE,
-    LIKE,
-    OUTPUT_DTYPE_RULES,
-    POINTING,
-    Anything,
-    Argument,
-    Arithmetic,
-    AtLeast,
-    Count,
-    Dim,
-    DtypeRule,
-    Each,
-    FixedSize,
-    Fresh,
-    Given,
-    Limit,
-    Max,
-    Name,
-    OpCall,
-    Repeated,
-    Rest,
-    Signature,
-    Size,
-    Sum,
-    Value,
-    flatten,
-    parts,
-)
+from seqflow.signature import language
 from seqflow.text.lexer import Lexicon, Token, marks
 from seqflow.text.parser import Parser
 
 _GIVEN, _SUM, _PRODUCT = range(3)
-_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
+_PLAIN_WORDS = {*language.DTYPE_WORDS, *language.CONCRETE_DTYPES, language.GIVEN_DTYPE}
 
 
 @cache
-def parse(text: str) -> Signature:
+def parse(text: str) -> language.Signature:
     """Read a signature; raise OpError with a caret when it is malformed."""
     signature = _Signature(text).signature()
     _check_names(signature)
@@ -58,12 +28,12 @@ def parse(text: str) -> Signature:
 
 
 @cache
-def parse_value(text: str) -> Value:
+def parse_value(text: str) -> language.Value:
     """Read a value, such as `minimum(lengths, k)`; raise OpError with a caret when it is malformed."""
     return _Signature(text).whole("an operator")
 
 
-def _check_names(signature: Signature) -> None:
+def _check_names(signature: language.Signature) -> None:
     """Raise OpError when two tensors share a name; for outputs also without primes, which results omit."""
     primed = next((a.name for a in signature.input_arguments if a.name != a.field), None)
     if primed is not None:
@@ -75,9 +45,9 @@ def _check_names(signature: Signature) -> None:
             raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
 
 
-def _check_optional(signature: Signature) -> None:
+def _check_optional(signature: language.Signature) -> None:
     """Raise OpError unless optional inputs come last, and outside of lists: calls give inputs by position."""
-    flags = [isinstance(item, Argument) and item.optional for item in signature.inputs]
+    flags = [isinstance(item, language.Argument) and item.optional for item in signature.inputs]
     optional = [a.name for a in (*signature.input_arguments, *signature.output_arguments) if a.optional]
     if len(optional) > sum(flags):
         raise OpError(
@@ -85,10 +55,15 @@ def _check_optional(signature: Signature) -> None:
         )
     if flags != sorted(flags):
         last = ", ".join(
-            map(str, sorted(signature.inputs, key=lambda item: isinstance(item, Argument) and item.optional))
+            map(
+                str,
+                sorted(
+                    signature.inputs, key=lambda item: isinstance(item, language.Argument) and item.optional
+                ),
+            )
         )
         raise OpError(f"signature: {optional[0]} is optional, inputs after it are required\n  write {last}")
-    required = {a.name: a for a in signature.inputs if isinstance(a, Argument) and not a.optional}
+    required = {a.name: a for a in signature.inputs if isinstance(a, language.Argument) and not a.optional}
     for name, of in signature.defaults.items():
         if of not in required or required[of].dims != signature.arguments[name].dims:
             raise OpError(
@@ -97,14 +72,14 @@ def _check_optional(signature: Signature) -> None:
             )
 
 
-def _check_alike(signature: Signature) -> None:
+def _check_alike(signature: language.Signature) -> None:
     """Raise OpError when x of `like(x)` may be missing; a tensor of a list may be like another of the list."""
-    required = {a.name for a in signature.inputs if isinstance(a, Argument) and not a.optional}
+    required = {a.name for a in signature.inputs if isinstance(a, language.Argument) and not a.optional}
     for item in signature.inputs:
-        group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
-        for argument in flatten((item,)):
+        group = {a.name for a in item.arguments} if isinstance(item, language.Repeated) else set()
+        for argument in language.flatten((item,)):
             of = argument.dtype.of
-            if argument.dtype.word == LIKE and not (
+            if argument.dtype.word == language.LIKE and not (
                 len(of) == 1 and {*of} <= (required - {argument.name}) | group
             ):
                 raise OpError(
@@ -113,44 +88,50 @@ def _check_alike(signature: Signature) -> None:
                 )
     for output in signature.output_arguments:
         given = {a.name for a in signature.input_arguments if not a.optional}
-        if output.dtype.word == LIKE and not (len(output.dtype.of) == 1 and {*output.dtype.of} <= given):
+        if output.dtype.word == language.LIKE and not (
+            len(output.dtype.of) == 1 and {*output.dtype.of} <= given
+        ):
             raise OpError(
                 f"signature: the output {output.name} is {output.dtype}, expected an input that is required\n"
                 f"  {signature.text}"
             )
 
 
-def _check_pointing(signature: Signature) -> None:
+def _check_pointing(signature: language.Signature) -> None:
     """Raise OpError when R of `index(R)` is not an axis of an input or output, or a size that an attribute gives."""
     sizes = signature.size_names()
     for argument in (*signature.input_arguments, *signature.output_arguments):
         points = argument.dtype.points
-        if argument.dtype.word != "position" and isinstance(points, Name) and points.name not in sizes:
+        if (
+            argument.dtype.word != "position"
+            and isinstance(points, language.Name)
+            and points.name not in sizes
+        ):
             raise OpError(
                 f"signature: {argument.name} is {argument.dtype}, expected the name of an axis\n  {signature.text}"
             )
 
 
-def _check_values(signature: Signature) -> None:
+def _check_values(signature: language.Signature) -> None:
     """Raise OpError when a definition or bound uses an output; `@op` checks the names of sizes and attributes."""
     inputs = {argument.name for argument in signature.input_arguments}
     outputs = {argument.name for argument in signature.output_arguments} - inputs
     for place, value in signature.values():
-        for part in parts(value):
+        for part in language.parts(value):
             wrong = (
-                (isinstance(part, (Sum, Max)) and part.of not in inputs)
-                or (isinstance(part, Each) and part.name not in inputs)
-                or (isinstance(part, Name) and part.name in outputs)
+                (isinstance(part, (language.Sum, language.Max)) and part.of not in inputs)
+                or (isinstance(part, language.Each) and part.name not in inputs)
+                or (isinstance(part, language.Name) and part.name in outputs)
             )  # fmt: skip
             if wrong:
                 raise OpError(f"signature: {place} speaks of {part}, expected inputs\n  {signature.text}")
     tensors = outputs | inputs
     for limit in signature.limits:
-        if isinstance(limit.size, (Sum, Max)) and limit.size.of not in tensors:
+        if isinstance(limit.size, (language.Sum, language.Max)) and limit.size.of not in tensors:
             raise OpError(f"signature: {limit.size} is of no tensor that it names\n  {signature.text}")
 
 
-class _Signature(Parser[Value]):
+class _Signature(Parser[language.Value]):
     what = "signature"
     error = OpError
     lexicon = Lexicon(
@@ -169,25 +150,25 @@ class _Signature(Parser[Value]):
 
     # Values
 
-    def atom(self, token: Token) -> Value:
+    def atom(self, token: Token) -> language.Value:
         if token.kind == "number":
             if len(token.text) > 18:  # with 18 digits a size is below 2**63 and fits an int64
                 self.expected("a size below 10**18")
             self.next += 1
-            return FixedSize(int(token.text))
+            return language.FixedSize(int(token.text))
         name = self.name()
         opening = self.accept("(")
         if opening is None:
-            return Name(name)
+            return language.Name(name)
         if name not in _OF_TENSORS:
             return self.call(token, opening)
         of = self.name() if name == "len" else self.tensor()
         self.take(")")
         return _OF_TENSORS[name](of)
 
-    def call(self, token: Token, opening: Token) -> OpCall:
-        arguments: list[Value] = []
-        keywords: list[tuple[str, Value]] = []
+    def call(self, token: Token, opening: Token) -> language.OpCall:
+        arguments: list[language.Value] = []
+        keywords: list[tuple[str, language.Value]] = []
 
         def argument() -> None:
             if self.after.text == "=":
@@ -195,23 +176,23 @@ class _Signature(Parser[Value]):
                 self.take("=")
                 keywords.append((keyword, self.value()))
             elif self.accept("*"):
-                arguments.append(Each(self.name()))
+                arguments.append(language.Each(self.name()))
             else:
                 arguments.append(self.value())
 
         self.deeper(opening)
         self.items(opening, argument)
         self.depth -= 1
-        return OpCall(token.text, tuple(arguments), tuple(keywords))
+        return language.OpCall(token.text, tuple(arguments), tuple(keywords))
 
-    def infixed(self, token: Token, operands: list[Value], start: Token) -> Value:
+    def infixed(self, token: Token, operands: list[language.Value], start: Token) -> language.Value:
         left, right = operands
-        if isinstance(left, Name) and token.text == "|":
-            return Given(left.name, right)
-        return Arithmetic(token.text, left, right)
+        if isinstance(left, language.Name) and token.text == "|":
+            return language.Given(left.name, right)
+        return language.Arithmetic(token.text, left, right)
 
-    def suffixed(self, token: Token, node: Value) -> None:
-        if token.text == "|" and not isinstance(node, Name):
+    def suffixed(self, token: Token, node: language.Value) -> None:
+        if token.text == "|" and not isinstance(node, language.Name):
             self.expected("the name of an attribute before '|'", token=self.tokens[self.next - 1])
 
     # Inputs, outputs and limits
@@ -225,16 +206,16 @@ class _Signature(Parser[Value]):
         """Read a name that may have a prime."""
         return self.kind("name", "a name").text
 
-    def signature(self) -> Signature:
-        inputs: list[Argument | Repeated] = []
+    def signature(self) -> language.Signature:
+        inputs: list[language.Argument | language.Repeated] = []
         while not self.at("->"):
             if inputs:
                 self.take(",")
             inputs.append(self.item(self.argument))
         inputs_text = self.text[: self.token.start].rstrip()
         self.take("->")
-        outputs: list[Argument | Repeated] = []
-        limits: list[Limit] = []
+        outputs: list[language.Argument | language.Repeated] = []
+        limits: list[language.Limit] = []
         while self.token.kind != "end":
             if outputs or limits:
                 self.take(",")
@@ -243,9 +224,9 @@ class _Signature(Parser[Value]):
                 limits.append(self.limit())
             else:
                 outputs.append(self.item(self.output))
-        return Signature(self.text, inputs_text, tuple(inputs), tuple(outputs), tuple(limits))
+        return language.Signature(self.text, inputs_text, tuple(inputs), tuple(outputs), tuple(limits))
 
-    def item(self, read: Callable[[], Argument]) -> Argument | Repeated:
+    def item(self, read: Callable[[], language.Argument]) -> language.Argument | language.Repeated:
         opening = self.accept("{")
         if opening is None:
             return read()
@@ -253,19 +234,19 @@ class _Signature(Parser[Value]):
             "a name", token=self.tokens[self.next - 1]
         )
         if self.accept("+"):
-            return Repeated(arguments)
+            return language.Repeated(arguments)
         self.take("*")
-        return Repeated(arguments, count=self.name())
+        return language.Repeated(arguments, count=self.name())
 
-    def limit(self) -> Limit:
+    def limit(self) -> language.Limit:
         token = self.token
         size = self.value(math.inf)
-        if not isinstance(size, (Name, Sum, Max)):
+        if not isinstance(size, (language.Name, language.Sum, language.Max)):
             self.expected("the name of a size, sum(…) or max(…)", token=token)
         self.take("<=")
-        return Limit(size, self.value())
+        return language.Limit(size, self.value())
 
-    def output(self) -> Argument:
+    def output(self) -> language.Argument:
         """Read an output, with its definition and its bound if it has them."""
         argument = self.argument()
         definition = self.value() if self.accept(":=") else None
@@ -274,39 +255,41 @@ class _Signature(Parser[Value]):
             return argument
         return replace(argument, definition=definition, most=most)
 
-    def argument(self) -> Argument:
+    def argument(self) -> language.Argument:
         start = self.token
-        word, dtype, is_lengths = self.tensor(), DtypeRule("any"), False
+        word, dtype, is_lengths = self.tensor(), language.DtypeRule("any"), False
         if not self.at("["):
             is_lengths = word == "lens"
-            dtype = DtypeRule("int") if is_lengths else self.dtype(start)
+            dtype = language.DtypeRule("int") if is_lengths else self.dtype(start)
             word = self.tensor()
         dims = tuple(self.items(self.take("["), self.dim))
         optional = self.accept("?") is not None
         default = self.name() if optional and self.accept("=") else None
-        return Argument(word, dtype, dims, is_lengths, optional, default)
+        return language.Argument(word, dtype, dims, is_lengths, optional, default)
 
-    def dtype(self, start: Token) -> DtypeRule:
+    def dtype(self, start: Token) -> language.DtypeRule:
         word = start.text
         opening = self.accept("(")
-        if word in POINTING and opening is not None:
+        if word in language.POINTING and opening is not None:
             token = self.token
-            points: Value = Name(self.tensor()) if word == "position" else self.value(math.inf)
-            if not isinstance(points, (Name, Sum)):
+            points: language.Value = (
+                language.Name(self.tensor()) if word == "position" else self.value(math.inf)
+            )
+            if not isinstance(points, (language.Name, language.Sum)):
                 self.expected("a name or sum(…)", token=token)
             self.take(")")
-            return DtypeRule(word, points=points)
+            return language.DtypeRule(word, points=points)
         names = () if opening is None else tuple(self.items(opening, self.name))
-        takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
+        takes_names = word in (language.LIKE, *language.OUTPUT_DTYPE_RULES)
         if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
             self.expected("a dtype word before the name", token=self.tokens[self.next - 1])
-        return DtypeRule(word, names)
+        return language.DtypeRule(word, names)
 
-    def dim(self) -> Dim:
+    def dim(self) -> language.Dim:
         token = self.token
         if token.text in ("*", "_"):
             self.next += 1
-            return Rest(self.name()) if token.text == "*" else Anything()
+            return language.Rest(self.name()) if token.text == "*" else language.Anything()
         kind = _NAMED_SIZES.get(self.after.text)
         if kind is None:
             return self.size()
@@ -314,30 +297,34 @@ class _Signature(Parser[Value]):
         self.next += 1
         return kind(name, self.size())
 
-    def size(self) -> Size:
+    def size(self) -> language.Size:
         start = self.token
         value = self.value()
-        if any(isinstance(part, (OpCall, Each)) for part in parts(value)):
+        if any(isinstance(part, (language.OpCall, language.Each)) for part in language.parts(value)):
             self.expected("a size", token=start)
         return value  # type: ignore[return-value]
 
 
-_OF_TENSORS: dict[str, Callable[[str], Value]] = {"sum": Sum, "max": Max, "len": Count}
-_NAMED_SIZES: dict[str, Callable[[str, Any], Dim]] = {">=": AtLeast, "=": Fresh}
+_OF_TENSORS: dict[str, Callable[[str], language.Value]] = {
+    "sum": language.Sum,
+    "max": language.Max,
+    "len": language.Count,
+}
+_NAMED_SIZES: dict[str, Callable[[str, Any], language.Dim]] = {">=": language.AtLeast, "=": language.Fresh}
 
 
-def _mark_lengths(signature: Signature) -> Signature:
+def _mark_lengths(signature: language.Signature) -> language.Signature:
     """Mark as lengths all tensors named `lengths` or `lengths'`, or used in `sum(…)`, `max(…)` or `position(…)`."""
-    arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
+    arguments = [*language.flatten(signature.inputs), *language.flatten(signature.outputs)]
     spoken_of = {
-        part.of for argument in arguments for dim in argument.dims for part in parts(dim)
-        if isinstance(part, (Sum, Max))
+        part.of for argument in arguments for dim in argument.dims for part in language.parts(dim)
+        if isinstance(part, (language.Sum, language.Max))
     }  # fmt: skip
     # targets of integers are lengths even if no axis uses their sum
     for argument in arguments:
         match argument.dtype:
-            case DtypeRule("index" | "offset", points=Sum(of=of)) | DtypeRule(
-                "position", points=Name(name=of)
+            case language.DtypeRule("index" | "offset", points=language.Sum(of=of)) | language.DtypeRule(
+                "position", points=language.Name(name=of)
             ):
                 spoken_of.add(of)
     unknown = spoken_of - {argument.name for argument in arguments}
@@ -346,16 +333,18 @@ def _mark_lengths(signature: Signature) -> Signature:
             f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}"
         )
 
-    def mark(argument: Argument) -> Argument:
+    def mark(argument: language.Argument) -> language.Argument:
         if not (argument.is_lengths or argument.field == "lengths" or argument.name in spoken_of):
             return argument
-        dtype = DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
+        dtype = language.DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
         return replace(argument, is_lengths=True, dtype=dtype)
 
-    def mark_all(group: tuple[Argument | Repeated, ...]) -> tuple[Argument | Repeated, ...]:
+    def mark_all(
+        group: tuple[language.Argument | language.Repeated, ...],
+    ) -> tuple[language.Argument | language.Repeated, ...]:
         return tuple(
-            Repeated(tuple(map(mark, item.arguments)), item.count)
-            if isinstance(item, Repeated)
+            language.Repeated(tuple(map(mark, item.arguments)), item.count)
+            if isinstance(item, language.Repeated)
             else mark(item)
             for item in group
         )

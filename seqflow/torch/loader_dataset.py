@@ -151,7 +151,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             self._times_set, self._state = passes.times_set, None
             loader.set_epoch(passes.epoch)
         elif get_worker_info() is not None and passes.is_over(worker):
-            if loader.epochs_differ:
+            if loader.pipeline.epochs_differ:
                 raise OpError(
                     "seqflow.torch.iterable: a second pass over one epoch, which would give all batches in the same "
                     "order again\n  call set_epoch(n) on the dataset before each pass"

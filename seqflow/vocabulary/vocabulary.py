@@ -1,7 +1,5 @@
 """Vocabulary: a mapping of integer or string keys to ids."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,7 +60,7 @@ class Vocabulary:
     @classmethod
     def build(
         cls, source: Any, column: str | None = None, *, min_count: int = 1, max_size: int | None = None
-    ) -> Vocabulary:
+    ) -> "Vocabulary":
         """Build a frozen vocabulary of the keys that occur `min_count` times or more, the most frequent first.
 
         Keys that occur equally often are in ascending order, so the order of rows, blocks and files does not matter.
@@ -103,7 +101,7 @@ class Vocabulary:
         """Whether keys can no longer be added."""
         return self._frozen
 
-    def freeze(self) -> Vocabulary:
+    def freeze(self) -> "Vocabulary":
         """Allow no more keys; return the vocabulary itself."""
         self._frozen = True
         return self
@@ -158,7 +156,7 @@ class Vocabulary:
         write_keys(Path(path), self._keys, self._counts, self.max_size, self._frozen)
 
     @classmethod
-    def load(cls, path: FilePath, *, min_count: int = 1) -> Vocabulary:
+    def load(cls, path: FilePath, *, min_count: int = 1) -> "Vocabulary":
         """Read a vocabulary that `save` wrote; raise ProviderError for other files.
 
         `min_count` leaves out keys that occurred less often, as in `build`; OpError when the file has no counts.

@@ -298,6 +298,6 @@ def test_an_epoch_of_more_batches_than_there_are_is_an_error(folder, tmp_path, p
 def test_the_tokens_of_batches_are_known_before_they_are_made(folder, plan, balance):
     loader = loader_of(folder, plan, balance=balance, shuffle=None, window="1 MiB")
     (window,) = loader.recipe.windows(loader.recipe.planned_slices(), 0)
-    found = window_tokens(loader.window_maker().make(window, 0).batches)
+    found = window_tokens(loader.pipeline.window_maker().make(window, 0).batches)
     made = [elements(batch).total() for batch in loader]
     assert found.tolist() == made[: len(made) // 8 * 8 if balance else None]

@@ -185,7 +185,7 @@ def test_the_query_of_a_presigned_url_is_shown_nowhere(signed: str, tmp_path: Pa
         provider.search,
         loader,
         loader.state_dict(),
-        loader.settings(),
+        loader.pipeline.settings(),
         [*provider.blocks()],
     ]
     assert SECRET not in "".join(map(repr, shown))

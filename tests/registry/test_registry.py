@@ -136,9 +136,10 @@ def test_an_argument_that_is_missing_is_one_of_the_op(times):
 def test_the_stub_of_the_ops_is_current():
     from pathlib import Path
 
-    from tools.stubs import auto_stub, families, stub, torch_stub
+    from tools.stubs import auto_stub, families, public_stub, stub, torch_stub
 
     root = Path(sf.__file__).parents[1]
+    assert (root / "seqflow" / "__init__.pyi").read_text() == public_stub(), "run `python -m tools.stubs`"
     assert (root / "ops" / "families.txt").read_text() == families(), "run `python -m tools.stubs`"
     assert (root / "ops" / "__init__.pyi").read_text() == stub(), "run `python -m tools.stubs`"
     assert (root / "seqflow" / "auto.pyi").read_text() == auto_stub(), "run `python -m tools.stubs`"

@@ -1,7 +1,5 @@
 """A column of conversations: found in a schema, and the net of a first job that makes tokens and labels of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import NamedTuple

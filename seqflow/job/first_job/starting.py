@@ -1,7 +1,5 @@
 """Write a first job file for given files; its settings depend on their columns."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """State of a loader: its place in an epoch as plain JSON, and checks that a saved state fits."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,7 +50,7 @@ class Position(NamedTuple):
         return {"epoch": self.epoch, "batch": self.batch, "ranks": self.ranks, "windows": windows}
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> Position:
+    def from_json(cls, state: Mapping[str, Any]) -> "Position":
         at = state["windows"].get("0")
         window = None if at is None else Checkpoint(at["window"], at["first_batch"], at["batches"])
         return cls(int(state["epoch"]), int(state["batch"]), window, int(state["ranks"]))

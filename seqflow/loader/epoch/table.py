@@ -7,8 +7,6 @@ The table reads nothing and never waits: it returns a row, None after the last r
 planned first.
 """
 
-from __future__ import annotations
-
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
@@ -278,7 +276,7 @@ class Turns:
     is unknown. `kept` is the order before a change, and the first batch after it.
     """
 
-    def __init__(self, counts: Sequence[int | None], kept: tuple[Turns, int] | None = None) -> None:
+    def __init__(self, counts: Sequence[int | None], kept: "tuple[Turns, int] | None" = None) -> None:
         self.starts: list[int] = []
         self.alive: list[list[int]] = []
         self._done: list[list[int]] = []

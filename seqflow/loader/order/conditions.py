@@ -1,7 +1,5 @@
 """Conditions on prepared rows: `keep` leaves rows out on purpose, and rows that `require` refuses are bad rows."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

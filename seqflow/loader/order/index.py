@@ -2,8 +2,6 @@
 reading.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import zlib

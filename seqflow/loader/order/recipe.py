@@ -1,7 +1,5 @@
 """The recipe of an epoch: all settings that decide its batches, and the blocks they are made from."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -257,7 +255,7 @@ class Listing:
         self.stamps: dict[str, Stamp] = {}
         """Size and modification time of the files, once the blocks are listed."""
 
-    def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
+    def __reduce__(self) -> "tuple[type[Listing], tuple[Recipe]]":
         """Let another process list the blocks itself: its files may differ."""
         return Listing, (self._recipe,)
 

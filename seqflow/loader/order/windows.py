@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -288,7 +288,7 @@ class Windows(LazySequence[Window]):
         return replace(self, numbers=np.array(numbers, np.int64))
 
 
-def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
+def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Generator[Window, None, None]:
     """Yield the windows of slices that come one by one, cut as `Windows.cut` cuts them."""
     held: list[BlockSlice] = []
     size = number = 0

@@ -1,7 +1,5 @@
 """Along: list columns that travel with their row, such as its images; rows are cut only outside their items."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -114,7 +112,7 @@ class ItemSpans(NamedTuple):
         chosen = slice(self.offsets[row], self.offsets[row + 1])
         return self.starts[chosen], self.stops[chosen]
 
-    def of_rows(self, usable: Array) -> ItemSpans:
+    def of_rows(self, usable: Array) -> "ItemSpans":
         """Return the spans with those of rows that are not usable at their beginning, so that places ascend."""
         kept = np.repeat(usable, np.diff(self.offsets))
         return self._replace(starts=self.starts * kept, stops=self.stops * kept)

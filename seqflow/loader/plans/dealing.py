@@ -1,7 +1,5 @@
 """Steps of training: assign their items so that ranks and micro-batches have equal costs, and count their totals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -230,7 +228,7 @@ class Totals:
         self._elements: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
         """For the rows of a window, the value of each element, by name."""
 
-    def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
+    def __reduce__(self) -> "tuple[type[Totals], tuple[dict[str, str]]]":
         """Make another process start without the elements: it has its own rows."""
         return Totals, (self.texts,)
 

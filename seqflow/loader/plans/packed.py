@@ -13,7 +13,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.along import AlongColumns, check_uncut, checked_along
-from seqflow.loader.plans.balance import Balance, check_balance
+from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.plan import (
     LATER,
     BatchLimits,
@@ -125,7 +125,6 @@ class Packed(BatchPlan):
         if self.capacity >= 2**31:
             raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
         check_lengths_between("Packed", self.min_length, self.max_length)
-        check_balance("Packed", self.balance)
         columns = checked_columns(self.columns, "Packed")
         object.__setattr__(self, "columns", columns)
         if columns is not None and self.lengths is None:

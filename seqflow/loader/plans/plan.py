@@ -513,7 +513,8 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
 
 def plan_text(plan: Any) -> str:
     """Return the text of a plan from its `to_dict()`: its name and fields, in the form of a dataclass."""
-    return earlier_plan_text(plan) if isinstance(plan, str) else _plan_part(plan)
+    # states of versions before 0.3 hold text, with names of arguments of then: remove in 0.5
+    return with_new_names(plan) if isinstance(plan, str) else _plan_part(plan)
 
 
 def _plan_part(value: Any) -> str:
@@ -523,8 +524,3 @@ def _plan_part(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{name!r}: {_plan_part(of)}' for name, of in value.items())}}}"
     return repr(tuple(value) if isinstance(value, list) else value)
-
-
-def earlier_plan_text(text: str) -> str:  # remove in 0.5
-    """Return the text of states of versions before 0.3, with the present names of arguments."""
-    return with_new_names(text)

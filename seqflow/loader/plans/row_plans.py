@@ -14,7 +14,7 @@ from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.along import AlongColumns, check_uncut, checked_along
-from seqflow.loader.plans.balance import Balance, check_balance, check_linear
+from seqflow.loader.plans.balance import Balance, check_linear
 from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, permutation, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
@@ -48,7 +48,6 @@ class Rows(BatchPlan):
     def __post_init__(self) -> None:
         at_least_one("Rows", n=self.n)
         check_lengths_between("Rows", self.min_length, self.max_length)
-        check_balance("Rows", self.balance)
 
     @property
     def filters(self) -> bool:
@@ -136,7 +135,6 @@ class TokenBudget(BatchPlan):
             "TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows, multiple_of=self.multiple_of
         )  # fmt: skip
         check_lengths_between("TokenBudget", self.min_length, self.max_length)
-        check_balance("TokenBudget", self.balance)
         if self.multiple_of > 1 and not self.padded:
             raise OpError.of("TokenBudget.multiple_of", f"is {self.multiple_of}, which needs padded=True")
         if self.multiple_of > self.max_tokens:
@@ -308,11 +306,8 @@ class Buckets(BatchPlan):
     __repr__ = shown_plan
 
     def __post_init__(self) -> None:
-        plan: object = self.plan
+        plan = self.plan
         boundaries: Any = self.boundaries
-        if not isinstance(plan, (Rows, TokenBudget)):
-            raise OpTypeError.of("Buckets.plan", f"is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
-        check_balance("Buckets", self.balance)
         if isinstance(plan, TokenBudget) and plan.strategy != "in_order":
             raise OpError.of(
                 "Buckets.strategy", f"is {plan.strategy!r}, expected 'in_order': buckets order the rows"
@@ -326,10 +321,6 @@ class Buckets(BatchPlan):
         if not isinstance(boundaries, Iterable):
             at_least_one("Buckets", boundaries=boundaries)
             return
-        if isinstance(boundaries, str):
-            raise OpTypeError.of(
-                "Buckets.boundaries", f"is {self.boundaries!r}, expected lengths, or a number of buckets"
-            )
         object.__setattr__(self, "boundaries", tuple(boundaries))
         self._check_order()
 

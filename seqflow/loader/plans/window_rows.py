@@ -58,8 +58,6 @@ class Pad:
         at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)
         if self.truncate and self.max_length is None:
             raise OpError.of("Pad", "truncate=True needs max_length, the length to cut rows to")
-        if not isinstance(self.fill, int | float | np.number | np.bool_):
-            raise OpTypeError.of("Pad.fill", f"is {self.fill!r}, expected a number")
         if self.dtype is not None:
             object.__setattr__(self, "dtype", _number_dtype(self.dtype))
             cast_scalar("Pad: fill", self.fill, self.dtype)

@@ -1,7 +1,5 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,7 +113,7 @@ class MixPipeline:
         of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
         return [one for handlers in of_each for one in handlers]
 
-    def run(self, start: MixPosition, consumer: Consumer) -> MixRun:
+    def run(self, start: MixPosition, consumer: Consumer) -> "MixRun":
         """Return a run of one epoch from a place on."""
         size = self.step_size()
         if size is not None:
@@ -127,7 +125,7 @@ class MixPipeline:
             run.table.check_end()
         return run
 
-    def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
+    def parts_of(self, turn: "MixTurn") -> list[tuple[str | None, Pipeline, Turn]]:
         """Return the batches of sources that a batch consists of, each with the name of its source."""
         return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
@@ -367,7 +365,7 @@ class MixRun:
                 return None
         return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
 
-    def first(self) -> MixRun:
+    def first(self) -> "MixRun":
         """Return a run that makes the first rows of the epoch again. It changes neither places nor counts."""
         if self._first is None:
             others = Consumer.of_some(len(self.mix.members))
@@ -456,7 +454,9 @@ class MixRun:
             stats.repeated += turn.size.begun
         self._release(turn)
         stats.batches += 1
-        last = self._last_of_round(turn)
+        last = self.skips.number(
+            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
+        )
         total = self.table.total
         is_last = bool(turn.fill) or (total is not None and last >= total)
         # the state is after the whole round: all ranks save the same one
@@ -472,12 +472,6 @@ class MixRun:
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix
                 self._consumer.handlers[member].check(self._of_members[member])
-
-    def _last_of_round(self, turn: MixTurn) -> int:
-        """Return the last row of the round of all ranks that a batch is in."""
-        return self.skips.number(
-            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
-        )
 
     def sum_counts(self) -> None:
         """Set the counts of the mix to the sums over its members."""

@@ -1,8 +1,6 @@
 """The pipeline of one source: its windows are scheduled, read and made into the batches of any epoch."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -36,7 +34,7 @@ from seqflow.loader.order.identity import (
 )
 from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import StreamWindows, Window, Windows, cut_windows, deal_windows
+from seqflow.loader.order.windows import StreamWindows, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
@@ -95,7 +93,7 @@ class Pipeline:
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
 
-    def for_parts(self) -> Pipeline:
+    def for_parts(self) -> "Pipeline":
         """Return the same pipeline for another process, which makes parts that it is sent: without files,
         threads or index.
         """
@@ -111,7 +109,7 @@ class Pipeline:
         return Position(epoch, 0, None, self.deal.world_size)
 
     @property
-    def members(self) -> list[Pipeline]:
+    def members(self) -> "list[Pipeline]":
         """Pipelines of all sources."""
         return [self]
 
@@ -181,7 +179,7 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
+    def parts_of(self, turn: Turn) -> "list[tuple[str | None, Pipeline, Turn]]":
         """Return the batches of sources that a batch consists of, each with the name of its source in a mix."""
         return [(None, self, turn)]
 
@@ -264,7 +262,8 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return StreamWindows(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
+            found = cut_windows(recipe.slices(), recipe.window)
+            return StreamWindows(found=found), Table([Stream(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
@@ -550,11 +549,6 @@ def empty_rows(recipe: Recipe) -> Record:
     """Return a prepared record without rows."""
     record = empty_source(recipe)
     return record if recipe.prepare is None else apply(recipe.prepare, record)
-
-
-def _windows_of_stream(recipe: Recipe) -> Generator[Window, None, None]:
-    """Yield the windows of a stream, each when its blocks have come."""
-    yield from cut_windows(recipe.slices(), recipe.window)
 
 
 def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:

@@ -1,7 +1,5 @@
 """The windows of a run: read ahead in bounded memory, opened for a batch, counted with it, then released."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """One pass over one source: its windows in memory, and making, handing out and counting its batches."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from seqflow.loader.epoch.deal import upcoming

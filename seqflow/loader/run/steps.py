@@ -1,7 +1,5 @@
 """Steps of an iteration: their batches are balanced so that ranks have equal costs."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -78,7 +76,7 @@ class StepPlanner:
         epoch: int,
         stats: Stats,
         rows: PlannedRows,
-        handed: HandedOut | None,
+        handed: "HandedOut | None",
     ) -> None:
         self._steps, self._balance, self._recipe, self._epoch = steps, recipe.batch.balance, recipe, epoch
         self._stats, self.rows, self._handed = stats, rows, handed

@@ -1,7 +1,5 @@
 """Windows in memory: slices are read and prepared, without rows that fail, then ordered, and batches planned."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Prefetching: the bounds of reading and making ahead, and the threads that run the tasks, urgent ones first."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import threading

@@ -141,7 +141,7 @@ class _Writer:
             if token.kind == "mark" and token.text == "," and self._is_left_out(line, i + 1):
                 i += 4  # the comma, the keyword, = and the input
                 continue
-            if self._is_count(line, i):
+            if line[i].text == "len" and len(line) > i + 3 and line[i + 1].text == "(":
                 pieces.append(str(len(self._listed(line[i + 2].text))))
                 i += 4  # len, the bracket, the name and the closing bracket
                 continue
@@ -160,9 +160,6 @@ class _Writer:
             and line[i + 2].text in self.names
             and self.names[line[i + 2].text] is None
         )
-
-    def _is_count(self, line: Sequence[Token], i: int) -> bool:
-        return line[i].text == "len" and len(line) > i + 3 and line[i + 1].text == "("
 
     def _listed(self, name: str) -> Sequence[str]:
         found = self.names.get(name)

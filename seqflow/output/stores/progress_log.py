@@ -5,8 +5,6 @@ of its record has a number of its own. When another run has claimed the output m
 the run notices it, and stops.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """QuarantineCopy: a quarantine file in a store, of which this machine has the pieces that it writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Spool: a folder of this machine for files of a store, and a thread that makes requests one after another."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections import deque

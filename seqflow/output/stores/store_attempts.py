@@ -1,7 +1,5 @@
 """StoreAttempts: objects in which workers leave files for a driver with whom they share only a store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

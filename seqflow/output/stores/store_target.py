@@ -1,7 +1,5 @@
 """StoreTarget: an output in an object store, whose parts are uploaded under their final names while a run goes on."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -11,18 +11,7 @@ from pyarrow import types
 from seqflow.arguments import shown
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
 from seqflow.kernels.exact import converted
-from seqflow.record.arrow_types import (
-    LISTS,
-    TEXTS,
-    child_fields,
-    fixed_shape,
-    holds_text,
-    innermost,
-    is_any,
-    leaf_dtype,
-    storage_type,
-    tensor_order,
-)
+from seqflow.record import arrow_types
 from seqflow.record.buffers import unfit_times
 from seqflow.record.record import Tensor, join_names
 from seqflow.record.run_ends import decoded_type
@@ -92,7 +81,7 @@ def number_of(fill: Any, kind: pa.DataType) -> Any:
     """Convert `fill` to a scalar of a number, bool or time type; raise UnfitError when that would change its
     value.
     """
-    dtype = leaf_dtype(kind)
+    dtype = arrow_types.leaf_dtype(kind)
     assert dtype is not None
     try:
         if dtype.kind in "Mm":
@@ -135,7 +124,7 @@ def _scalar_of(time: Any, kind: pa.DataType) -> Any:
         or (getattr(time, "tzinfo", None) is not None) != zoned
     ):
         raise UnfitError
-    dtype = leaf_dtype(given.type)
+    dtype = arrow_types.leaf_dtype(given.type)
     assert dtype is not None
     return np.asarray(given.value).astype(np.int64).view(dtype)[()]
 
@@ -144,7 +133,7 @@ def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
     """Convert `fill` to the bytes of a text; raise UnfitError for other types, and for bytes that are not UTF-8."""
     try:
         data = fill.encode() if isinstance(fill, str) else fill
-        if isinstance(data, bytes) and holds_text(kind):
+        if isinstance(data, bytes) and arrow_types.holds_text(kind):
             data.decode()
     except UnicodeError:
         raise UnfitError from None
@@ -162,7 +151,7 @@ def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
     if np.shape(fill) != shape:
         raise UnfitError
     values = [number_of(one, element) for one in np.asarray(_listed(fill, element), object).reshape(-1)]
-    return np.array(values, leaf_dtype(element)).reshape(shape)
+    return np.array(values, arrow_types.leaf_dtype(element)).reshape(shape)
 
 
 def _with_integers(fill: Any) -> Any:
@@ -205,7 +194,7 @@ def _levels(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     lists.
     """
     yield name, kind
-    for part, child in child_fields(storage_type(kind)):
+    for part, child in arrow_types.child_fields(arrow_types.storage_type(kind)):
         yield from _levels(join_names(name, part), child.type)
 
 
@@ -243,11 +232,11 @@ def holds(kind: pa.DataType, value: Any) -> bool:
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         return holds(kind.storage_type, value)
     try:
-        if leaf_dtype(kind) is not None:
+        if arrow_types.leaf_dtype(kind) is not None:
             number_of(value, kind)
         elif (shape := _row_shape(kind)) is not None:
-            fixed_of(value, innermost(storage_type(kind)), shape)
-        elif is_any(kind, TEXTS):
+            fixed_of(value, arrow_types.innermost(arrow_types.storage_type(kind)), shape)
+        elif arrow_types.is_any(kind, arrow_types.TEXTS):
             bytes_of(value, kind)
         elif types.is_dictionary(kind):
             return is_null_code(value, kind) or holds(kind.value_type, value)
@@ -274,13 +263,13 @@ def _holds_children(kind: pa.DataType, value: Any) -> bool:
         return pairs and all(holds(kind.key_type, key) and holds(kind.item_type, item) for key, item in value)
     if types.is_fixed_size_list(kind) and len(value) != kind.list_size:
         return False
-    return is_any(kind, LISTS) and all(holds(kind.value_type, one) for one in value)
+    return arrow_types.is_any(kind, arrow_types.LISTS) and all(holds(kind.value_type, one) for one in value)
 
 
 def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
     if isinstance(kind, pa.FixedShapeTensorType):
-        return tuple(kind.shape[axis - 1] for axis in tensor_order(kind)[1:])
-    return fixed_shape(kind)
+        return tuple(kind.shape[axis - 1] for axis in arrow_types.tensor_order(kind)[1:])
+    return arrow_types.fixed_shape(kind)
 
 
 def is_null_code(value: Any, kind: pa.DictionaryType) -> bool:

@@ -23,11 +23,6 @@ Program = tuple[tuple[str, ...], tuple[tuple[str, Any, int], ...]]
 """Names of the operands; then operands, literals and calls in reverse Polish order."""
 
 
-def _sign(x: Tensor) -> Tensor:
-    """Return the sign, and NaN for NaN, for which torch gives 0."""
-    return torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
-
-
 def _clip(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(x, low), high)
 
@@ -64,7 +59,7 @@ _TAKES_TENSORS: dict[str, Callable[..., Tensor]] = {
         name: (lambda function: lambda x: function(x) if x.is_floating_point() else x.clone())(getattr(torch, name))
         for name in ("ceil", "floor", "round", "trunc")
     },
-    "sign": _sign,
+    "sign": lambda x: torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x),
     "clip": _clip,
     "lshift": lambda x, y: _shifted(x, y, left=True),
     "rshift": lambda x, y: _shifted(x, y, left=False),

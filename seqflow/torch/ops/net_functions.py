@@ -18,14 +18,6 @@ from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.elementwise import program_of, run_program
 
 
-def _cast_like(x: Tensor, like: Tensor) -> Tensor:
-    return x.to(like.dtype)
-
-
-def _sum_to(x: Tensor, like: Tensor) -> Tensor:
-    return x.sum_to_size(like.shape).to(like.dtype)
-
-
 def _spread(
     x: Tensor,
     like: Tensor,
@@ -45,14 +37,6 @@ def _spread(
     return x.expand(like.shape)
 
 
-def _row_numbers(like: Tensor) -> Tensor:
-    return torch.arange(like.shape[0], device=like.device)
-
-
-def _scale_rows(data: Tensor, scale: Tensor) -> Tensor:
-    return data * scale.to(data.dtype).reshape(-1, *[1] * (data.ndim - 1))
-
-
 def _concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return torch.cat(list(tensors), axis)
 
@@ -66,17 +50,17 @@ def _expand_dims(x: Tensor, axis: int | Sequence[int]) -> Tensor:
 
 COMPOSITES: Mapping[str, Callable[..., Any]] = {
     "broadcast_like": lambda x, like: x.expand(like.shape),
-    "cast_like": _cast_like,
+    "cast_like": lambda x, like: x.to(like.dtype),
     "concat": _concat,
     "expand_dims": _expand_dims,
     "flatten_rows": lambda x: x.flatten(0, 1),
     "one_like": lambda x: torch.ones_like(x),
     "reshape_like": lambda x, like: x.reshape(like.shape),
-    "row_numbers": _row_numbers,
-    "scale_rows": _scale_rows,
+    "row_numbers": lambda like: torch.arange(like.shape[0], device=like.device),
+    "scale_rows": lambda data, scale: data * scale.to(data.dtype).reshape(-1, *[1] * (data.ndim - 1)),
     "spread": _spread,
     "stop_gradient": lambda x: x.detach(),
-    "sum_to": _sum_to,
+    "sum_to": lambda x, like: x.sum_to_size(like.shape).to(like.dtype),
     "zeros_like": lambda like: torch.zeros_like(like),
 }
 """Functions with the arguments and results of ops, by the names of the ops."""

@@ -81,7 +81,7 @@ def test_a_window_is_that_of_blocks_read_one_by_one(folders, case, shuffle):
     folder, options = CASES[case]
     loader = sf.Loader(folders[folder], shuffle=shuffle, **options)
     (window,) = loader.recipe.windows(loader.recipe.planned_slices(), 0)
-    maker = loader.window_maker()
+    maker = loader.pipeline.window_maker()
     joined, alone = (
         maker.make(window, 0),
         maker.open(window, [maker.read(one, 0) for one in window.slices], 0),

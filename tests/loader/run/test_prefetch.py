@@ -42,7 +42,7 @@ def test_a_source_says_what_nulls_become():
     opened = sf.open(table, fill=-1, valid=["x"])
     (batch,) = sf.Loader(opened)
     assert (batch["x"].tolist(), batch["x.valid"].tolist()) == ([1, -1, 3], [True, False, True])
-    assert sf.Loader(opened).settings() == sf.Loader(table, fill=-1, valid=["x"]).settings()
+    assert sf.Loader(opened).pipeline.settings() == sf.Loader(table, fill=-1, valid=["x"]).pipeline.settings()
     with pytest.raises(sf.ProviderError, match="null value"):
         list(sf.Loader(sf.open(table)))
     with pytest.raises(sf.SeqflowError, match="there is no column 'z'"):
