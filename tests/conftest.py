@@ -5,6 +5,7 @@
 
 import os
 import signal
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -18,6 +19,10 @@ from stores import addresses, bucket, own, start_store, store  # noqa: F401  fix
 settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200)
+
+# Tests start hundreds of processes: without byte code each of them would compile the package first.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell's background jobs, and what runs under nohup, ignore signals that tests send to processes they start.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
