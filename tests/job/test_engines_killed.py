@@ -3,11 +3,11 @@
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from command import Process
 from killed_jobs import start, workers_of, write_slow_job
 
 ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def done(process: subprocess.Popen[str]) -> None:
+def done(process: Process) -> None:
     _, errors = process.communicate()
     assert process.returncode == 0, errors
 

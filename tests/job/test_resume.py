@@ -91,7 +91,7 @@ def test_runs_killed_at_random_moments_leave_what_an_undisturbed_one_does(
         kills += 1
         between_commits += committed(folder) > 0
     last = start(folder, "--resume")
-    assert (last.communicate()[0], last.returncode) == (None, 0)
+    assert (last.communicate()[0], last.returncode) == ("", 0)
     assert files(folder) == expected
     assert between_commits > 0
 

@@ -5,12 +5,12 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Process
 from store_jobs import clear, done, log, objects, refused, run, write_store_job
 from store_server import Faults, Request, StoreServer
 
@@ -35,14 +35,14 @@ class KilledAt:
             return "cut"
         return None
 
-    process: subprocess.Popen[str] | None
+    process: Process | None
 
 
 def killed(own: StoreServer, folder: Path, number: int, *arguments: str, **environment: str) -> bool:
     """Whether a run was killed at a request; else it has come to its end."""
     own.choose = choose = KilledAt(number)
     choose.process = run(folder, *arguments, **environment)
-    _, errors = choose.process.communicate(timeout=300)
+    _, errors = choose.process.communicate()
     own.choose = None
     assert choose.process.returncode in (0, -signal.SIGKILL), errors
     return choose.process.returncode != 0
@@ -91,7 +91,7 @@ def test_of_two_runs_at_once_one_writes_and_the_other_names_it(
     while races < (20 if THOROUGH else 3):
         clear(bucket)
         two = [run(folder, *flags, WAIT="0.02") for _ in range(2)]
-        errors = {one.pid: one.communicate(timeout=300)[1] for one in two}
+        errors = {one.pid: one.communicate()[1] for one in two}
         if [one.returncode for one in two] == [0, 0]:  # one began when the other had ended
             assert any("the output is complete" in text for text in errors.values()), errors
             continue
