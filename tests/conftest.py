@@ -18,8 +18,8 @@ from stores import addresses, bucket, own, start_store, store  # noqa: F401  fix
 
 # No test is about time: a first call imports and compiles.
 # All but the thorough profile draw the same examples every time, so that a red run is about the change.
-settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
-settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("quick", deadline=None, max_examples=12, derandomize=True)
+settings.register_profile("slow", deadline=None, max_examples=24, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200)
 
 # Tests start hundreds of processes: without byte code each of them would compile the package first.

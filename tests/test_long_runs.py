@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import THOROUGH
 
 import seqflow as sf
 from seqflow import ops
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 BATCHES, LOADERS, FORKS = (200_000, 1_000, 50) if THOROUGH else (2_000, 50, 5)
 MEGABYTES = 16
 """What a process may grow by: allocators keep some."""

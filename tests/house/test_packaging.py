@@ -46,9 +46,9 @@ def wheel(tmp_path_factory):
     """A wheel built from a source distribution of this tree."""
     out = tmp_path_factory.mktemp("dist")
     # of sources that are the same, the objects of this tree's build are used: to compile them takes minutes
-    objects = ROOT.glob(f"build/cp{sys.version_info.major}{sys.version_info.minor}-*/objects")
-    kept = {"SEQFLOW_OBJECTS": str(folder) for folder in objects}
-    call(sys.executable, "-m", "build", "--outdir", out, ROOT, **kept)
+    kept = ROOT.glob(f"build/cp{sys.version_info.major}{sys.version_info.minor}-*/objects")
+    environment = {"SEQFLOW_OBJECTS": max(map(str, kept), default=str(out / "objects"))}
+    call(sys.executable, "-m", "build", "--outdir", out, ROOT, **environment)
     (found,) = out.glob("*.whl")
     return found
 

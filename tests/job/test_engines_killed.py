@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from command import Process
 from killed_jobs import start, workers_of, write_slow_job
+from marks import THOROUGH
 
 ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
 pytestmark = pytest.mark.slow
-
-
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
 
 @pytest.fixture(params=ENGINES if THOROUGH else ["workers"])

@@ -1,7 +1,6 @@
 """Runs that are killed, at any moment, and go on: nothing is lost, nothing comes twice."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -13,14 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 from killed_jobs import start, write_slow_job
+from marks import THOROUGH
 from outputs import names
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
 from seqflow.loader import Stats
 from seqflow.output.progress_file import parse_progress
-
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
 ARRANGED = {
     "arranged": 'partition_by = "window"',

@@ -1,7 +1,6 @@
 """Jobs that write to a store: runs that are killed, two at once, appends, and another machine that goes on."""
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from command import Process
+from marks import THOROUGH
 from store_jobs import clear, done, log, objects, refused, run, write_store_job
 from store_server import Faults, Request, StoreServer
 
@@ -18,7 +18,6 @@ from seqflow.errors import JobError
 from seqflow.job import Job
 from stores import Bucket
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 WRITING = ("PUT", "PUT PART", "DELETE MANY")
 
 

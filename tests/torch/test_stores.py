@@ -193,7 +193,7 @@ def test_spawned_workers_share_one_cache(own: StoreServer, bucket: Bucket, tmp_p
     own.clear()
     loader = loader_of(uri, bucket, tmp_path / "many")
     with at_most(300):
-        found = ids(data_loader(loader, num_workers=8))
+        found = ids(data_loader(loader, num_workers=4))
     assert found == expected
     assert own.counts["GET"] <= 1.1 * alone, (own.counts, alone)
     own.clear()

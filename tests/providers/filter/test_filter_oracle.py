@@ -2,7 +2,6 @@
 
 import math
 import operator
-import os
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -15,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from marks import THOROUGH
 
 import seqflow as sf
 
-MANY = 10_000 if os.environ.get("SEQFLOW_TESTS") == "thorough" else 500
+MANY = 10_000 if THOROUGH else 200
 INF, NAN = math.inf, math.nan
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
