@@ -12,15 +12,19 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from stores import addresses, bucket, own, start_store, store  # noqa: F401  fixtures
 
 # No test is about time: a first call imports and compiles.
 # All but the thorough profile draw the same examples every time, so that a red run is about the change.
-settings.register_profile("quick", deadline=None, max_examples=12, derandomize=True)
-settings.register_profile("slow", deadline=None, max_examples=24, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=200)
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
+for name, more in {
+    "quick": {"max_examples": 12, "derandomize": True},
+    "slow": {"max_examples": 24, "derandomize": True},
+    "thorough": {"max_examples": 200},
+}.items():
+    settings.register_profile(name, deadline=None, suppress_health_check=CHECKS, **more)
 
 # Tests start hundreds of processes: without byte code each of them would compile the package first.
 sys.dont_write_bytecode = False

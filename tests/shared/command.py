@@ -75,10 +75,10 @@ class Forked:
         return self.returncode
 
     def communicate(self) -> tuple[str, str]:
-        """Wait for the end; the texts that it wrote to its output and as errors."""
+        """Wait for the end; the texts that it wrote to its output and as errors. Once."""
         self.wait()
-        output, errors = (file.read() for file in self._files)
-        return output, errors
+        with self._files[0] as output, self._files[1] as errors:
+            return output.read(), errors.read()
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:
