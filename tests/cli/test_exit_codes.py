@@ -14,11 +14,11 @@ from marks import slow
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT, signal.SIGHUP)])
-def test_a_signal_stops_the_run_and_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
-    write_slow_job(folder, "out", part_bytes='"1 MiB"', bad_rows="bad.parquet", files=1, rows=3000)
-    before = sorted(folder.iterdir())
-    run = start(folder, WAIT="0.1")  # it would take 10 seconds
-    while not any((folder / "out").glob(".part*")):
+def test_a_signal_stops_the_run_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    write_slow_job(tmp_path, "out", part_bytes='"1 MiB"', bad_rows="bad.parquet", files=1, rows=3000)
+    before = sorted(tmp_path.glob("*.*"))
+    run = start(tmp_path, WAIT="0.1")  # it would take 10 seconds
+    while not any((tmp_path / "out").glob(".part*")):
         assert run.poll() is None, run.communicate()
         time.sleep(0.01)
     run.send_signal(number)
@@ -26,7 +26,8 @@ def test_a_signal_stops_the_run_and_leaves_nothing_behind(folder: Path, number: 
     _, stderr = run.communicate()
     assert run.returncode == 128 + number
     assert stderr == f"seqflow: stopped by {number.name}\n"
-    assert sorted(folder.iterdir()) == before
+    assert sorted(tmp_path.glob("*.*")) == before
+    assert not (tmp_path / "out").exists()
 
 
 HANGS = """
