@@ -30,6 +30,11 @@ for name, more in {
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# With as many test processes as processors, threads of torch and of NumPy's products wait for each other by computing:
+# a notebook took seven times as much processor time. Not OMP_NUM_THREADS, which Arrow's pool obeys, too.
+for variable in ("MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 # A shell's background jobs, and what runs under nohup, ignore signals that tests send to processes they start.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
