@@ -176,7 +176,7 @@ not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "executor", "jax", "kernels", "ops", "providers", "ray", "registry", "torch"):
+    if name in "auto caffe2 executor jax kernels ops providers ray registry torch".split():
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise _missing(name)
