@@ -173,10 +173,13 @@ _ROOMS = {
 _ON_FIRST_USE = {name: room for room, names in _ROOMS.items() for name in names.split()}
 """Names whose modules are imported at first use, like the ops and the providers: a program that only calls ops does
 not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
+_MODULES = "auto caffe2 executor jax kernels ops providers ray registry torch"
+"""Modules that are attributes from the start. `from seqflow import executor` asks for the attribute first: the error
+for a name that is not here searches all ops, which took half of the time of importing the loader."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in "auto caffe2 executor jax kernels ops providers ray registry torch".split():
+    if name in _MODULES.split():
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise _missing(name)

