@@ -1,6 +1,6 @@
 """The public names, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 
-from seqflow import auto as auto, caffe2 as caffe2, ops as ops, providers as providers, registry as registry, jax as jax, kernels as kernels, ray as ray, torch as torch
+from seqflow import auto as auto, caffe2 as caffe2, ops as ops, providers as providers, registry as registry, executor as executor, jax as jax, kernels as kernels, ray as ray, torch as torch
 from seqflow.arrow_function import arrow_function
 from seqflow.errors import ExpressionError, JobError, LodError, NetError, OpError, ProviderError, SeqflowError, ShapeError
 from seqflow.executor import run

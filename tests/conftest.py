@@ -1,23 +1,39 @@
 """Settings of all tests.
 
-`pytest` runs the quick set, `pytest -m slow` the rest: each test is in one of them.
+`pytest` runs the quick set, `pytest -m slow` the rest: each test is in one of them. With SEQFLOW_TESTS=thorough,
+`pytest -m thorough` runs more cases of slow tests.
 """
 
 import os
 import signal
+import sys
 from collections import defaultdict
+from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from stores import addresses, bucket, own, start_store, store  # noqa: F401  fixtures
 
 # No test is about time: a first call imports and compiles.
 # All but the thorough profile draw the same examples every time, so that a red run is about the change.
-settings.register_profile("quick", deadline=None, max_examples=20, derandomize=True)
-settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=200)
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
+for name, more in {
+    "quick": {"max_examples": 12, "derandomize": True},
+    "slow": {"max_examples": 24, "derandomize": True},
+    "thorough": {"max_examples": 200},
+}.items():
+    settings.register_profile(name, deadline=None, suppress_health_check=CHECKS, **more)
+
+# Tests start hundreds of processes: without byte code each of them would compile the package first.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# With as many test processes as processors, threads of torch and of NumPy's products wait for each other by computing:
+# a notebook took seven times as much processor time. Not OMP_NUM_THREADS, which Arrow's pool obeys, too.
+for variable in ("MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 # A shell's background jobs, and what runs under nohup, ignore signals that tests send to processes they start.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -37,25 +53,38 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let tests fork; mark most cases of `each_choice` as slow."""
+    """Let tests fork; mark most cases of `each_choice` as slow or thorough."""
     tables = defaultdict(list)
     for item in items:
         item.add_marker(FORKS)
         if item.get_closest_marker("each_choice"):
             tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():
-        for case in cases_left_out(cases):
-            case.add_marker("slow")
+        quick = covering(cases, 1, set())
+        slow = covering(cases, 2, quick)
+        for case in cases:
+            if case not in quick:
+                case.add_marker("slow")
+            if case not in slow:
+                case.add_marker("thorough")
+    if os.environ.get("SEQFLOW_TESTS") != "thorough":
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
 
 
-def cases_left_out(cases: list[Any]) -> list[Any]:
-    """The cases that are not needed for each value of each parameter to occur in one."""
-    values = {case: {(name, id(value)) for name, value in case.callspec.params.items()} for case in cases}
-    missing = set().union(*values.values())
+def covering(cases: list[Any], strength: int, chosen: set[Any]) -> set[Any]:
+    """A covering array of the cases, the chosen ones among them: each `strength` values of parameters occur together
+    in one of them, as they do in the cases.
+    """
+    values = {case: [(name, id(value)) for name, value in case.callspec.params.items()] for case in cases}
+    combined = {case: set(combinations(found, min(strength, len(found)))) for case, found in values.items()}
+    missing = set().union(*combined.values()).difference(*(combined[case] for case in chosen))
     while missing:
-        most = max(values, key=lambda case: len(missing & values[case]))
-        missing -= values.pop(most)
-    return list(values)
+        most = max(cases, key=lambda case: len(missing & combined[case]))
+        chosen = chosen | {most}
+        missing -= combined[most]
+    return chosen
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

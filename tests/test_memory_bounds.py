@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import THOROUGH
 
 pytestmark = [
-    pytest.mark.skipif(
-        os.environ.get("SEQFLOW_TESTS") != "thorough", reason="takes minutes and 1 GB of disk"
-    ),
+    pytest.mark.skipif(not THOROUGH, reason="takes minutes and 1 GB of disk"),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what a process has"),
 ]
 

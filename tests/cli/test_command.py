@@ -33,3 +33,10 @@ def test_starting_the_command_imports_nothing_heavy() -> None:
         "rich",
         "pyarrow.lib",
     }
+
+
+def test_starting_a_run_does_not_search_the_ops() -> None:
+    """`from seqflow import room` asks the package for an attribute first, whose error names similar ops."""
+    program = "import sys, seqflow.job; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "seqflow.registry.search" not in done.stdout.split()

@@ -110,7 +110,7 @@ def dawdle_once(folder: str, number: int) -> str:
     except FileExistsError:
         return "the second"
     if number == 2:
-        time.sleep(60)
+        time.sleep(2000)  # a test that waits for it hangs
     return "the first"
 
 
@@ -120,10 +120,8 @@ def test_a_straggler_is_started_twice_and_one_result_counts(
 ) -> None:
     monkeypatch.setattr(engine, "SLOW_SECONDS", 0.2)
     monkeypatch.setattr(engine, "POLL_SECONDS", 0.1)
-    started = time.monotonic()
     found = list(results(partial(dawdle_once, str(tmp_path)), range(5)))
     assert found == [(n, "the second" if n == 2 else "the first") for n in range(5)]
-    assert time.monotonic() - started < 30
 
 
 def sleep_and_count(folder: str, number: int) -> int:
@@ -171,7 +169,6 @@ def wait_for(folder: str, number: int) -> int:
 @pytest.mark.slow
 def test_workers_end_with_their_engine() -> None:
     pids = [pid for _, pid in results(own_number, range(6))]
-    time.sleep(0.3)
     for pid in set(pids):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from claimed import bases_of, name_axes, owners, permuted, rows_of, size_name, tensors_of
 from every_op import EXAMPLES, OPS, results, returned
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 
@@ -396,7 +396,7 @@ def test_integers_point_at_what_the_signature_says(op, data):
 
 @pytest.mark.parametrize("op", MOVING, ids=lambda op: op.name)
 @given(data=st.data())
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=EXAMPLES)
 def test_what_moves_is_not_changed(op, data):
     check_moves(op, *data.draw(any_call(op)))
 

@@ -16,7 +16,7 @@ from seqflow.net import Net
 from seqflow.signature import Described
 from seqflow.signature.language import Sum
 
-EXAMPLES = max(settings.default.max_examples // 8, 1)
+EXAMPLES = max(settings.default.max_examples // 8, 2)
 WRITABLE = (bool, int, float, str, tuple, list, np.dtype)
 
 

@@ -255,7 +255,6 @@ def test_a_forked_child_is_an_error_and_no_hang(bucket, parquet):
         [sys.executable, "-c", FORKED.format(options=bucket.options)],
         capture_output=True,
         text=True,
-        timeout=60,
     )
     error = "this process was forked after reading from s3://bucket, and the store's client cannot live through that\n"
     assert done.stdout.count(error) == 2, done.stdout + done.stderr
@@ -275,7 +274,7 @@ if os.fork() == 0:
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "b'PAR1'\n0\n", done.stdout + done.stderr
 
 
@@ -289,5 +288,5 @@ import pickle, seqflow as sf
 source = pickle.load(open({str(tmp_path / "source")!r}, "rb"))
 print(sum(int(batch["row"].sum()) for batch in sf.Loader(source)))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == f"{sum(range(1000))}\n", done.stderr

@@ -95,8 +95,8 @@ for start in range(0, 1 << 20, 1 << 16):
     files.read({uri!r}, start, start + (1 << 16))
 """
     running = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
-    assert [process.wait(60) for process in running] == [0] * 4
-    assert own.counts["GET"] <= 1.1 * 16
+    assert [process.wait() for process in running] == [0] * 4
+    assert own.counts["GET"] < 2 * 16  # each for itself: 64
 
 
 def test_entries_used_longest_ago_go_first(bucket, tmp_path):

@@ -1,9 +1,9 @@
 """Each error of a store names the object, what was found and what to do, in words of its own."""
 
 import os
+import re
 import subprocess
 import sys
-import time
 
 import pytest
 from store_server import Faults, free_port
@@ -31,12 +31,12 @@ def test_no_answer_tells_for_how_long_and_how_often_it_was_tried(own, bucket, fi
     uri = bucket.put("a.parquet", MB)
     files.entry(uri)
     own.stop()
-    started = time.monotonic()
     text = error_of(files, uri)
-    assert text.startswith(f"{uri}, bytes 0 … 1048575: no answer in 0 s, after ")
-    assert "attempts; the last: connection refused\n" in text
+    found = re.match(r"(.*): no answer in \d+ s, after (\d+) attempts; the last: connection refused\n", text)
+    assert found is not None, text
+    assert found[1] == f"{uri}, bytes 0 … 1048575"
+    assert int(found[2]) > 1
     assert "retry_seconds" in text
-    assert 0.1 < time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_last_cause_is_named(own, bucket, files, fault, cause):
 
 def test_a_stall_is_no_answer_in_time(own, bucket):
     uri = bucket.put("a.parquet", MB)
-    files = StoreFiles({**bucket.options, "retry_seconds": 0.4, "read_timeout": "200ms"})
+    files = StoreFiles({**bucket.options, "retry_seconds": 1.5, "read_timeout": "1s"})
     files.entry(uri)
     own.faults = Faults(stall=1)
     assert "the last: no answer in time" in error_of(files, uri)

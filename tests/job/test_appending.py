@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 from killed_jobs import start, write_slow_job
+from marks import THOROUGH
 from outputs import names
 
 from seqflow.errors import JobError, ProviderError
@@ -22,7 +23,6 @@ from seqflow.job.row_traces import trace_row
 from seqflow.loader import Stats
 from seqflow.loader.order import identity
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 LAYOUTS = {"plain": "", "partitioned": 'partition_by = "window"', "threads": "threads = 2"}
 
 

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
+import shutil
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 from killed_jobs import KILLING
 
 from seqflow.errors import JobError, ProviderError
@@ -233,12 +233,9 @@ def test_a_job_killed_at_ten_points_writes_what_an_undisturbed_one_does(folder):
     )
     source = 'paths = ["web/", "books/*.parquet"]\ncolumns = ["row"]'
     job_of(folder, RULES, source, 'imports = ["dying"]')
-    command = [sys.executable, "-m", "seqflow", "run", "job.toml", "--resume", "--quiet"]
 
     def call(**environment):
-        done = subprocess.run(
-            command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
-        )
+        done = seqflow("run", "job.toml", "--resume", "--quiet", folder=folder, **environment)
         assert done.returncode in (0, -9), done.stderr
         return done.returncode
 
@@ -252,7 +249,8 @@ def test_a_job_killed_at_ten_points_writes_what_an_undisturbed_one_does(folder):
     assert call() == 0
     expected = content()
     assert rows_of(folder) == STAY
-    subprocess.run(["rm", "-r", "out", "out.curation"], cwd=folder, check=True)
+    for name in ("out", "out.curation"):
+        shutil.rmtree(folder / name)
     kills = [call(KILL_AT=str(point)) for point in (0, 1, 2, 3, 1, 4, 0, 2, 5, 1)]
     assert kills.count(-9) >= 5
     assert call() == 0

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import THOROUGH
 
 import seqflow as sf
 from seqflow.errors import JobError
 from seqflow.job import Job, run
 from seqflow.output.local_target import LocalTarget
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ROWS = 120
 
 

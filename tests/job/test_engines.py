@@ -4,7 +4,7 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import THOROUGH, thorough
 from ray_session import ray_session
 
 from seqflow import ops
@@ -23,7 +24,6 @@ from seqflow.loader import Stats
 from seqflow.loader.order.windows import Parts
 
 Tables = dict[str, Any]
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
 TRUNCATE = "b = truncate(tokens.values, tokens.lengths, max_length=30)\nreturn b.values, b.lengths, label"
 SMALL = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB"}
@@ -154,12 +154,8 @@ def cluster() -> Iterator[None]:
 
 ENGINES: dict[str, dict[str, Any]] = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}
 engines = pytest.mark.parametrize("engine", ["workers", pytest.param("ray", marks=pytest.mark.slow)])
-QUICK = ("packed and shuffled", "rows across windows", "sorted", "constants")
-"""Jobs of which every change is tried on every engine; the others are slow."""
-
-
-def named(names: Iterable[str], quick: Iterable[str] = QUICK) -> list[Any]:
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+ON_RAY = ("packed and shuffled", "one file", "sorted", "a tokenizer as a constant", "a net that refuses rows")
+"""Jobs of which Ray gets different things. Other jobs differ by what a task does, in any process."""
 
 
 def settings_of(engine: str, request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -218,8 +214,10 @@ def counted(report: Report) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@engines
-@pytest.mark.parametrize("name", named(JOBS))
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [("workers", name) for name in JOBS] + [("ray", name) for name in (JOBS if THOROUGH else ON_RAY)],
+)
 def test_every_engine_writes_the_same_bytes(
     folder: Path, name: str, engine: str, request: pytest.FixtureRequest
 ) -> None:
@@ -242,11 +240,8 @@ def test_every_engine_writes_the_same_bytes(
     [
         "rows across windows",
         "one file",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("packed and shuffled", "sorted", "an index")
-        ),
-        pytest.param("skips and totals", marks=pytest.mark.slow),
+        "skips and totals",
+        *thorough("packed and shuffled", "sorted", "an index"),
     ],
 )
 def test_a_run_goes_on_with_another_engine(

@@ -3,18 +3,17 @@
 import os
 import random
 import signal
-import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from command import Process
 from killed_jobs import start, workers_of, write_slow_job
+from marks import THOROUGH
 
 ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
 pytestmark = pytest.mark.slow
-
-
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
 
 @pytest.fixture(params=ENGINES if THOROUGH else ["workers"])
@@ -31,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def done(process: subprocess.Popen[str]) -> None:
+def done(process: Process) -> None:
     _, errors = process.communicate()
     assert process.returncode == 0, errors
 
@@ -52,37 +51,36 @@ def whole(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def kill(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def finished(folder: Path) -> int:
     return len(list((folder / "o" / "out").glob(".*.done")))
 
 
+def wait_for(process: Process, folder: Path, parts: int) -> None:
+    """Wait until a run has finished so many parts."""
+    while finished(folder) < parts:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def kill_worker(process: Process, draw: random.Random) -> None:
+    while True:
+        with suppress(IndexError, ProcessLookupError):  # there is none yet, or it has ended
+            return os.kill(draw.choice(workers_of(process)), signal.SIGKILL)
+
+
 def test_twenty_workers_and_five_drivers_are_killed(folder: Path, engine: list[str]) -> None:
+    """Of more than 150 parts: a worker after each seventh, a driver after each thirtieth."""
     expected, draw = whole(folder), random.Random(5)
-    killed = drivers = 0
     process = start(folder, *engine, WAIT="0.05")
-    while killed < 20 or drivers < 5:
-        if process.poll() is not None:
-            assert process.returncode == 0, process.communicate()[1]
-            break
-        time.sleep(draw.uniform(0.05, 0.25))
-        some = workers_of(process)
-        if killed < 20 and some:
-            killed += kill(draw.choice(some))
-        if drivers < 5 and finished(folder) > 35 * (drivers + 1):
+    for parts in sorted([*range(1, 141, 7), *range(25, 150, 30)]):
+        wait_for(process, folder, parts)
+        if parts % 7 == 1:
+            kill_worker(process, draw)
+        else:
             process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
             process.communicate()
-            drivers += 1
             process = start(folder, *engine, "--resume", WAIT="0.05")
     done(process)
-    assert (killed, drivers) == (20, 5)
     assert files(folder) == expected
 
 
@@ -102,8 +100,7 @@ def test_runs_that_are_killed_go_on_with_other_engines(folder: Path, engine: lis
     expected, now, later = whole(folder), engine, [engine, [], engine, []]
     for number, next_one in enumerate(later):
         process = start(folder, *now, "--resume", WAIT="0.05")
-        while process.poll() is None and finished(folder) < 30 * (number + 1):
-            time.sleep(0.01)
+        wait_for(process, folder, 30 * (number + 1))
         process.kill()
         process.communicate()
         now = next_one
@@ -114,15 +111,13 @@ def test_runs_that_are_killed_go_on_with_other_engines(folder: Path, engine: lis
 def test_a_driver_that_is_stopped_leaves_no_workers_and_no_attempts(folder: Path, engine: list[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         process = start(folder, *engine, "--overwrite", WAIT="0.05")
-        while not (workers := workers_of(process)) or finished(folder) < 3:
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_for(process, folder, 3)
+        workers = workers_of(process)
+        assert workers
         process.send_signal(number)
         process.communicate()
         assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
-        until = time.monotonic() + 30
         while any(Path(f"/proc/{pid}").exists() for pid in workers):
-            assert time.monotonic() < until
             time.sleep(0.05)
         if number != signal.SIGKILL:
             assert not list((folder / "o" / "out").glob(".tasks-*"))
@@ -131,11 +126,12 @@ def test_a_driver_that_is_stopped_leaves_no_workers_and_no_attempts(folder: Path
 
 
 def test_a_second_driver_at_the_same_output_is_refused(folder: Path, engine: list[str]) -> None:
-    first = start(folder, *engine, WAIT="0.02")
-    while not finished(folder):
-        time.sleep(0.01)
+    first = start(folder, *engine)
+    wait_for(first, folder, 1)
+    (folder / "hold").touch()
     second = start(folder, *engine, "--resume")
     _, errors = second.communicate()
     assert second.returncode == 2
     assert "is writing to" in errors, errors
+    (folder / "hold").unlink()
     done(first)

@@ -1,17 +1,17 @@
 """Jobs that write to a store: runs that are killed, two at once, appends, and another machine that goes on."""
 
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Process
+from marks import THOROUGH
 from store_jobs import clear, done, log, objects, refused, run, write_store_job
 from store_server import Faults, Request, StoreServer
 
@@ -19,7 +19,6 @@ from seqflow.errors import JobError
 from seqflow.job import Job
 from stores import Bucket
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 WRITING = ("PUT", "PUT PART", "DELETE MANY")
 
 
@@ -36,14 +35,14 @@ class KilledAt:
             return "cut"
         return None
 
-    process: subprocess.Popen[str] | None
+    process: Process | None
 
 
 def killed(own: StoreServer, folder: Path, number: int, *arguments: str, **environment: str) -> bool:
     """Whether a run was killed at a request; else it has come to its end."""
     own.choose = choose = KilledAt(number)
     choose.process = run(folder, *arguments, **environment)
-    _, errors = choose.process.communicate(timeout=300)
+    _, errors = choose.process.communicate()
     own.choose = None
     assert choose.process.returncode in (0, -signal.SIGKILL), errors
     return choose.process.returncode != 0
@@ -112,7 +111,7 @@ def test_of_two_runs_at_once_one_writes_and_the_other_names_it(
     while races < (20 if THOROUGH else 3):
         clear(bucket)
         two = [run(folder, *flags, WAIT="0.02") for _ in range(2)]
-        errors = {one.pid: one.communicate(timeout=300)[1] for one in two}
+        errors = {one.pid: one.communicate()[1] for one in two}
         if [one.returncode for one in two] == [0, 0]:  # one began when the other had ended
             assert any("the output is complete" in text for text in errors.values()), errors
             continue

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy_kernels as reference
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow.kernels import ChunkedRows, KernelError, PackingPlan
@@ -12,7 +12,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 each_isa = settings(
     max_examples=60,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 NUMBERS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]

@@ -5,7 +5,7 @@ import resource
 import numpy as np
 import numpy_kernels as reference
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow import kernels
@@ -231,7 +231,7 @@ def test_native_kernels_agree_with_numpy_for_any_head_size(native, dtype, shape)
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None)
 def test_native_kernels_agree_with_numpy_on_any_lengths_and_bands(native, data):
     sizes = st.integers(0, 600) if data.draw(st.booleans()) else st.integers(0, 9)
     pairs = data.draw(st.lists(st.tuples(sizes, sizes), max_size=4))

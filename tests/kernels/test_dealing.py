@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow import kernels
 
-each_kernel = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+each_kernel = settings(max_examples=60, deadline=None)
 
 
 @st.composite

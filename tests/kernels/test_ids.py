@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from per_sequence import assert_same, lengths_arrays
@@ -10,7 +10,6 @@ from per_sequence import assert_same, lengths_arrays
 from seqflow import kernels
 from seqflow.kernels import KernelError
 
-each_kind = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORD = 2**64
 STATES = st.integers(-(2**63), 2**63 - 1)
 NUM_BUCKETS = st.sampled_from([1, 2, 1000, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1, 2**63])
@@ -34,14 +33,12 @@ def test_the_reference_is_splitmix64():
     assert output(0, 0) == 0xE220A8397B1DCDAF
 
 
-@each_kind
 @given(ids=IDS, state=STATES, num_buckets=NUM_BUCKETS)
 def test_ids_are_hashed_to_the_bit(any_kernels, ids, state, num_buckets):
     expected = [output(state % WORD, int(i) % WORD) * num_buckets >> 64 for i in ids.ravel()]
     assert_same(kernels.hash_ids(ids, state, num_buckets), np.array(expected, np.int64).reshape(ids.shape))
 
 
-@each_kind
 @given(data=st.data(), lengths=lengths_arrays(longest=20), state=STATES, num_buckets=NUM_BUCKETS)
 def test_strings_are_hashed_to_the_bit(any_kernels, data, lengths, state, num_buckets):
     values = data.draw(hnp.arrays("uint8", int(lengths.sum())))
@@ -55,7 +52,6 @@ def test_strings_are_hashed_to_the_bit(any_kernels, data, lengths, state, num_bu
     assert_same(kernels.hash_strings(values, lengths, state, num_buckets), np.array(expected, np.int64))
 
 
-@each_kind
 @given(data=st.data(), lengths=lengths_arrays(longest=20), state=STATES, n=st.integers(1, 25))
 def test_runs_of_tokens_are_hashed_to_the_bit(any_kernels, data, lengths, state, n):
     tokens = data.draw(hnp.arrays(st.sampled_from(["int32", "int64", "uint8"]), int(lengths.sum())))
@@ -95,7 +91,6 @@ def test_what_cannot_be_hashed_is_named(any_kernels):
 
 
 @pytest.mark.slow
-@each_kind
 @given(data=st.data(), dtype=st.sampled_from(["int8", "uint8", "int32", "uint64", "float32", "float64"]))
 def test_a_bucket_is_how_many_boundaries_are_below(any_kernels, data, dtype):
     boundaries = np.sort(
@@ -108,7 +103,6 @@ def test_a_bucket_is_how_many_boundaries_are_below(any_kernels, data, dtype):
     assert_same(kernels.bucketize(values, boundaries), np.array(expected, np.int64).reshape(values.shape))
 
 
-@each_kind
 @given(IDS.map(np.ravel))
 def test_ids_are_told_apart(any_kernels, ids):
     check_distinct(ids)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy_kernels
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow import kernels
@@ -11,9 +11,7 @@ from seqflow import kernels
 some_lengths = st.lists(st.integers(0, 30), max_size=60).map(lambda values: np.array(values, np.int64))
 capacities = st.integers(1, 25)
 strategies = st.sampled_from(["best_fit", "first_fit", "concat"])
-each_kernel = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+each_kernel = settings(max_examples=60, deadline=None)
 
 
 def rows_of(plan):

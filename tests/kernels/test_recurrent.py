@@ -3,7 +3,7 @@
 import numpy as np
 import numpy_kernels as reference
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow import kernels
@@ -15,7 +15,6 @@ TOLERANCE = {"float32": 1e-6, "float64": 1e-12}
 each_isa = settings(
     max_examples=60,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -2,18 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from per_sequence import assert_same, cut, lengths_arrays, ragged, values
 
 from seqflow import kernels
 from seqflow.kernels import KernelError
 
-each_kind = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ("int8", "float16", "float32", "float64", "complex128", "M8[s]", "S3", "U2", "bool")
 
 
-@each_kind
 @given(data=st.data())
 def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
     lengths = data.draw(lengths_arrays(longest=40, count=st.integers(0, 8)))
@@ -54,7 +52,6 @@ def test_expand_may_write_to_its_own_input(any_kernels):
     assert lengths.tolist() == [7, 7, 9]
 
 
-@each_kind
 @given(sequences=ragged(dtypes=DTYPES), before=st.integers(0, 7), after=st.integers(0, 7), fill=st.booleans())
 def test_windows_hold_the_rows_around_each_row(any_kernels, sequences, before, after, fill):
     data, lengths = sequences

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.nets import INPUTS, LIMITS, WEIGHTS, grow
 
@@ -14,7 +14,7 @@ NETS = 100 if settings.default.max_examples < 200 else 1000
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=NETS, suppress_health_check=list(HealthCheck))
+@settings(max_examples=NETS)
 def test_inference_holds_in_execution(random):
     grown = grow(random, random.randint(1, 6))
     if not grown.lines:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from every_op import EXAMPLES, OPS, returned
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 
@@ -98,7 +98,7 @@ def each(value):
 
 @pytest.mark.parametrize("op", [op for op in DESCRIBED if op.name in FEW], ids=lambda op: op.name)
 @given(data=st.data())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=10)
 def test_integers_of_any_width_are_those_of_int64(op, data):
     check(op, data)
 
@@ -106,6 +106,6 @@ def test_integers_of_any_width_are_those_of_int64(op, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", DESCRIBED, ids=lambda op: op.name)
 @given(data=st.data())
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=EXAMPLES)
 def test_integers_of_any_width_are_those_of_int64_in_all_ops(op, data):
     check(op, data)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from marks import slow
+from marks import slow, thorough
 
 import seqflow as sf
 from seqflow.errors import DamagedFileError, ProviderError
@@ -49,7 +49,7 @@ def survives(folder: Path, content: bytes, name: str, positions: str, values: st
     assert done.stdout == "alive\n", done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("step", [5, *slow(1)])
+@pytest.mark.parametrize("step", [5, *slow(2), *thorough(1)])
 def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path, step: int) -> None:
     table = pa.table({"x": [[1, 2], [3]], "y": ["a", "bc"]})
     pq.write_table(table, tmp_path / "x.parquet", store_schema=False)
@@ -72,7 +72,7 @@ def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path, step: int)
     pa.array([[[1]], None, [[2, 3], []]]),
     pa.array(["a", "bc"]),
 ])  # fmt: skip
-@pytest.mark.parametrize("step", [13, *slow(1)])
+@pytest.mark.parametrize("step", [5, *thorough(1)])
 def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Array, step: int) -> None:
     table = pa.table({"x": column})
     for name, opener in (("x.arrow", pa.ipc.new_file), ("x.arrows", pa.ipc.new_stream)):

@@ -107,12 +107,12 @@ def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
             nodes.clear()
         assert nodes, said.read_text()
         start(elsewhere(*ray_command(f"--address=127.0.0.1:{port}", "--num-cpus=2", *small)))
-        subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
+        subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True)
         yield Cluster(f"127.0.0.1:{port}", nodes[1])
     finally:
         for node in reversed(nodes):
             node.terminate()
-            node.wait(60)
+            node.wait()
         shutil.rmtree(short, ignore_errors=True)
 
 
@@ -146,7 +146,7 @@ def start(
 
 
 def done(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate()
     assert process.returncode == 0, errors
 
 
@@ -194,20 +194,17 @@ def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, cluster: C
     clear(bucket, folder)
     expected, draw = of_one_process(folder, bucket), random.Random(5)
     ray = ["--engine", "ray", "--address", cluster.address]
-    killed = drivers = 0
     process = start(folder, bucket, "s3://bucket/out", *ray)
-    while process.poll() is None:
-        time.sleep(draw.uniform(0.2, 0.6))
-        if killed < 8 and (some := workers_of(cluster.node)):
-            os.kill(draw.choice(some), signal.SIGKILL)
-            killed += 1
-        if drivers < 2 and num_parts(bucket) > 8 * (drivers + 1):
+    for number in range(1, 9):
+        while num_parts(bucket) < number * len(expected) // 10:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        if number in (3, 6):
             process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
             process.communicate()
-            drivers += 1
             process = start(folder, bucket, "s3://bucket/out", *ray, "--resume")
+        elif some := workers_of(cluster.node):
+            os.kill(draw.choice(some), signal.SIGKILL)
     done(process)
-    assert killed > 2
-    assert drivers == 2
     assert parts(bucket, "out") == expected
     assert (folder / "bad.parquet").read_bytes() == (folder / "bad_expected.parquet").read_bytes()

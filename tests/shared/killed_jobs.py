@@ -1,14 +1,13 @@
 """Jobs whose processes are killed: by an op, or by calls of `os`; and their runs, which go on."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from command import Process, seqflow
+from command import start as start_command
 
 DYING_JOB = """
 imports = ["dying"]
@@ -64,9 +63,7 @@ def written_though_killed(folder: Path) -> list[int]:
 
 def _run_again(folder: Path, dies_at: int = 0) -> int:
     """The exit code of the job, which goes on where it was."""
-    command = [sys.executable, "-m", "seqflow", "run", "job.toml", "--resume"]
-    environment = os.environ | {"DIES_AT": str(dies_at)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = seqflow("run", "job.toml", "--resume", folder=folder, DIES_AT=str(dies_at))
     assert done.returncode in (0, 9), done.stderr
     return done.returncode
 
@@ -120,7 +117,9 @@ from seqflow import OpError, op
 
 @op("x[N] -> y[N]")
 def wait_a_little(x):
-    \"\"\"The same.\"\"\"
+    \"\"\"The same, as soon as there is no file `hold`, and after the seconds that WAIT says.\"\"\"
+    while len(x) and os.path.exists("hold"):
+        time.sleep(0.01)
     time.sleep(float(os.environ.get("WAIT", 0)))
     return x
 
@@ -156,15 +155,12 @@ def write_slow_job(
     )
 
 
-def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **environment: str) -> Process:
     """A run of the job in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
-        cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    return start_command("run", "job.toml", "--quiet", *arguments, folder=folder, **environment)
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
+def workers_of(process: Process) -> list[int]:
     """The processes below a driver that run tasks."""
     parents: dict[int, int] = {}
     commands: dict[int, str] = {}

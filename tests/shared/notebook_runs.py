@@ -15,7 +15,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook with the outputs of a run from clean."""
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
-        notebook, timeout=300, record_timing=False, resources={"metadata": {"path": path.parent}}
+        notebook, record_timing=False, resources={"metadata": {"path": path.parent}}
     ).execute()
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:

@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from command import Process
 from killed_jobs import start, write_slow_job
 
 from stores import SECRET, Bucket
@@ -28,20 +28,20 @@ def write_store_job(
             file.write(OPTIONS.replace("output", "bad_rows").format(url=bucket.url))
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def run(folder: Path, *arguments: str, **environment: str) -> Process:
     return start(folder, *arguments, **KEYS, **environment)
 
 
-def done(process: subprocess.Popen[str]) -> str:
+def done(process: Process) -> str:
     """The output of a run that must succeed."""
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate()
     assert process.returncode == 0, errors
     return errors
 
 
-def refused(process: subprocess.Popen[str]) -> str:
+def refused(process: Process) -> str:
     """The error of a run that must not succeed."""
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate()
     assert process.returncode not in (0, None), "it was not refused"
     return errors
 

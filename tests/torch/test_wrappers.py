@@ -119,7 +119,7 @@ def test_two_processes_of_a_trainer_see_each_row_once_an_epoch(tmp_path, unused_
     ]  # fmt: skip
     rows = []
     for process in processes:
-        out, error = process.communicate(timeout=180)
+        out, error = process.communicate()
         assert process.returncode == 0, error
         rows.append(json.loads(out.split("ROWS")[1]))
     epochs = [rows[0][:16] + rows[1][:16], rows[0][16:] + rows[1][16:]]

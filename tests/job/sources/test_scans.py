@@ -1,7 +1,6 @@
 """Lengths for an index, and counts of keys, by workers: the files are those that one process writes."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from marks import THOROUGH
 
 JOB = """
 [source]
@@ -26,7 +26,6 @@ path = "out"
 [bad_rows]
 policy = "skip"
 """
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ENGINES = [
     pytest.param(("--workers", "2"), id="workers"),
     *([pytest.param(("--engine", "ray"), id="ray")] if THOROUGH else []),

@@ -5,17 +5,16 @@ All of the product with SEQFLOW_TESTS=thorough, else a sample of it.
 
 import itertools
 import json
-import os
 import random
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import THOROUGH
 
 import seqflow as sf
 
-THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 WORLD_SIZES, STREAMS, THREADS = (1, 2, 3, 4, 7, 8), (1, 4, 8), (0, 1, 2)
 ROWS = 480
 PLANS = {

@@ -15,12 +15,14 @@ def _named(at):
     return f"{at} {case['kind']}"
 
 
+def marks_of(at):
+    """A 13th is quick, two 13ths are slow, the others thorough."""
+    return [] if at % 13 == 0 else [pytest.mark.slow, *([pytest.mark.thorough] if at % 13 % 5 else [])]
+
+
 @pytest.mark.parametrize(
     "at",
-    [
-        pytest.param(at, id=_named(at), marks=[pytest.mark.slow] if at % 13 else [])
-        for at in range(len(RECORDED))
-    ],
+    [pytest.param(at, id=_named(at), marks=marks_of(at)) for at in range(len(RECORDED))],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_an_epoch_is_what_it_was(at, tmp_path):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
@@ -119,7 +119,6 @@ def rows_of(source: Any, where: Any, **options: Any) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=tables(), where=FILTERS, rows=st.integers(1, 5), store=st.booleans())
 def test_parquet_keeps_what_arrow_keeps(
     table: pa.Table, where: Any, rows: int, store: bool, tmp_path: Path
@@ -132,7 +131,6 @@ def test_parquet_keeps_what_arrow_keeps(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=tables(), where=FILTERS, rows=st.integers(1, 5))
 def test_every_kind_of_source_keeps_what_arrow_keeps(
     table: pa.Table, where: Any, rows: int, tmp_path: Path

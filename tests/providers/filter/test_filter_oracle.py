@@ -2,7 +2,6 @@
 
 import math
 import operator
-import os
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -13,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import THOROUGH
 
 import seqflow as sf
 
-MANY = 10_000 if os.environ.get("SEQFLOW_TESTS") == "thorough" else 500
+MANY = 10_000 if THOROUGH else 200
 INF, NAN = math.inf, math.nan
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -283,7 +283,6 @@ CONDITIONS = st.recursive(leaves(), combined, max_leaves=4)
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows_of(), condition=CONDITIONS, size=st.integers(1, 4))
 def test_a_condition_keeps_the_rows_for_which_it_is_true(
     rows: Any, condition: Any, size: int, tmp_path: Path
@@ -292,7 +291,7 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(
 
 
 @pytest.mark.slow
-@settings(max_examples=MANY, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=MANY)
 @given(rows=rows_of(), condition=CONDITIONS, size=st.integers(1, 4))
 def test_many_conditions_keep_the_rows_for_which_they_are_true(
     rows: Any, condition: Any, size: int, tmp_path: Path

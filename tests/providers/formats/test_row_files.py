@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from marks import thorough
 
 import seqflow as sf
 from seqflow.errors import ProviderError, SeqflowError
@@ -248,9 +249,9 @@ from seqflow.errors import SeqflowError
 from seqflow.record import convert
 content = open(sys.argv[1], "rb").read()
 first = len(content) - int(sys.argv[3]) if int(sys.argv[3]) else 0
-step = max(1, len(content) // 150)
+step = max(1, len(content) // int(sys.argv[4]))
 changed = [content[:at] for at in range(0, len(content), step)]
-near = {*range(0, min(len(content), 300), 3), *range(0, len(content), step), *range(max(0, len(content) - 200), len(content), 5)}
+near = {*range(0, min(len(content), 300), min(step, 9)), *range(0, len(content), step), *range(max(0, len(content) - 200), len(content), 5)}
 for at in sorted(at for at in near if at >= first):
     for bits in (1, 128, 255):
         changed.append(content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :])
@@ -274,14 +275,15 @@ TAIL = {"orc": "150"}
 
 @pytest.mark.slow
 @each_format
-def test_no_damage_ends_the_process_or_takes_much_memory(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("places", [50, *thorough(150)])
+def test_no_damage_ends_the_process_or_takes_much_memory(tmp_path: Path, form: str, places: int) -> None:
     path, _, _ = write(form, tmp_path)
     damaged = tmp_path / "damaged" / path.name
     damaged.parent.mkdir()
     if form == "megatron":
         damaged.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes())
     done = subprocess.run(
-        ["bash", "-c", 'ulimit -v 6000000; exec "$@"', "-", sys.executable, "-c", READ, path, damaged, TAIL.get(form.partition(" ")[0], "0")],
+        ["bash", "-c", 'ulimit -v 6000000; exec "$@"', "-", sys.executable, "-c", READ, path, damaged, TAIL.get(form.partition(" ")[0], "0"), str(places)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.startswith("alive"), done.stderr[-3000:]

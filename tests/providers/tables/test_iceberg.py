@@ -4,14 +4,17 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from marks import slow
+from marks import slow, thorough
 
 import seqflow as sf
 
 CHANGES = ("rename", "swap", "add", "drop", "add again", "promote", "move", "field", "delete", "partition")
 
 
-@pytest.mark.parametrize(("seed", "changes"), [(0, 2), *slow(*((seed, 12) for seed in range(1, 20)))])
+@pytest.mark.parametrize(
+    ("seed", "changes"),
+    [(0, 2), *slow(*((seed, 12) for seed in range(1, 6))), *thorough(*((seed, 12) for seed in range(6, 20)))],
+)
 def test_a_table_after_changes_of_its_schema_is_as_its_own_scan_reads_it(tmp_path, seed, changes):
     """Rows are those of pyiceberg, all columns and each alone, and conditions keep the same rows as Arrow's do."""
     sql = pytest.importorskip("pyiceberg.catalog.sql")

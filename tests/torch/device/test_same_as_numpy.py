@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from every_op import EXAMPLES, returned
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 from torch_calls import each, flat, takes, tensors
@@ -88,7 +88,7 @@ def own_memory(tensor, sources):
 @each_implementation
 @pytest.mark.parametrize("device", DEVICES)
 @given(data=st.data())
-@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=2 * EXAMPLES)
 def test_values_dtypes_shapes_and_errors_are_those_of_numpy(op, device, data):
     inputs, attributes = data.draw(device_calls(op))
     assume(takes(op, inputs) and computed_by_torch(op, inputs))

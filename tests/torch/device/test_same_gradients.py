@@ -7,7 +7,7 @@ same: they compute in another order.
 import numpy as np
 import pytest
 from every_op import EXAMPLES
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 from torch_calls import each, flat, takes, tensors
@@ -110,7 +110,7 @@ def check(op, data):
 
 @pytest.mark.parametrize("op", [op for op in TRAINED if op.name in FEW], ids=lambda op: op.name)
 @given(data=st.data())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=10)
 def test_gradients_are_those_of_the_cpu(op, data):
     check(op, data)
 
@@ -118,7 +118,7 @@ def test_gradients_are_those_of_the_cpu(op, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", TRAINED, ids=lambda op: op.name)
 @given(data=st.data())
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=EXAMPLES)
 def test_gradients_of_all_ops_are_those_of_the_cpu(op, data):
     check(op, data)
 
