@@ -44,8 +44,8 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it except hidden ones, `__pycache__` and the side files of table writers; so does one that a
-    glob matches and that is named as a file of data (`x.parquet/`), other folders that it matches give nothing. A URI
+    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A glob that
+    matches a folder named as a file of data (`x.parquet/`) gives these, too, and nothing of other folders. A URI
     `file:///…` is the path that it names; other URIs are objects of a store, in `files`. A file is left out if a
     pattern of `exclude` matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a
     path. Raise MissingSourceError if no file is left.

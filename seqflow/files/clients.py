@@ -227,7 +227,7 @@ class FsspecClient:
 
 
 _IN_FILE = "Not a directory (os error"
-"""What obstore says of a key below a file of this machine."""
+"""Part of the error of obstore for a key below a file of this machine."""
 _NO_RETRIES: Any = {"max_retries": 0}
 _memory: dict[str, Any] = {}
 """Stores in memory by their root; they last as long as the process."""
