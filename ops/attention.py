@@ -225,16 +225,17 @@ def rotary(
     check_rotary(x.shape, positions.shape, base, sections)
     pairs = x.shape[-1] // 2
     by_pair = np.repeat(positions, sections, axis=1) if sections else positions[:, None]
-    angles = by_pair * float(base) ** (-np.arange(pairs) / max(pairs, 1))
-    angles = angles.reshape(len(x), *[1] * (x.ndim - 2), pairs)
-    dtype = np.float32 if x.dtype == np.float16 else x.dtype
-    cos, sin = np.cos(angles).astype(dtype), np.sin(-angles if inverse else angles).astype(dtype)
     out = np.empty_like(x)
     first, second = (
         (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(pairs), slice(pairs, None))
     )
-    out[..., first] = x[..., first] * cos - x[..., second] * sin
-    out[..., second] = x[..., second] * cos + x[..., first] * sin
+    with np.errstate(all="ignore"):  # of what is infinite
+        angles = by_pair * float(base) ** (-np.arange(pairs) / max(pairs, 1))
+        angles = angles.reshape(len(x), *[1] * (x.ndim - 2), pairs)
+        dtype = np.float32 if x.dtype == np.float16 else x.dtype
+        cos, sin = np.cos(angles).astype(dtype), np.sin(-angles if inverse else angles).astype(dtype)
+        out[..., first] = x[..., first] * cos - x[..., second] * sin
+        out[..., second] = x[..., second] * cos + x[..., first] * sin
     return out
 
 

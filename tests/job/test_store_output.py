@@ -91,7 +91,7 @@ def test_a_run_that_goes_on_removes_the_pieces_of_bad_rows_that_the_killed_one_l
     joined = own.store.folder / bucket.name / "bad.parquet"
     own.choose = choose = KilledAt(1, begins=joined.exists)
     choose.process = run(folder)
-    choose.process.communicate(timeout=300)
+    choose.process.communicate()
     own.choose = None
     assert choose.process.returncode == -signal.SIGKILL
     assert len([key for key in bucket.keys("") if key.startswith(".bad.parquet/")]) > 1

@@ -12,8 +12,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from weakref import finalize
 
 SERVER = """
 import gc, io, json, os, sys, traceback, warnings
@@ -57,7 +59,9 @@ class Forked:
     """A process of the command that can be killed, as of `subprocess.Popen`."""
 
     def __init__(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self._files = [tempfile.NamedTemporaryFile("r") for _ in range(2)]  # noqa: SIM115  its own until it is forgotten
+        files = ExitStack()
+        self._files = [files.enter_context(tempfile.NamedTemporaryFile("r")) for _ in range(2)]  # noqa: SIM115
+        finalize(self, files.close)  # a process that was killed is often forgotten
         self.pid = ask([command, str(folder), environment, *(file.name for file in self._files)])
         self._descriptor = os.pidfd_open(self.pid)
         self.returncode: int | None = None
@@ -77,8 +81,8 @@ class Forked:
     def communicate(self) -> tuple[str, str]:
         """Wait for the end; the texts that it wrote to its output and as errors. Once."""
         self.wait()
-        with self._files[0] as output, self._files[1] as errors:
-            return output.read(), errors.read()
+        output, errors = (file.read() for file in self._files)
+        return output, errors
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:
