@@ -123,7 +123,7 @@ def _real(place: str) -> str:
     if os.path.exists(place) or not glob.has_magic(place):
         return os.path.realpath(place)
     parts = place.split("/")
-    plain = list(takewhile(lambda part: not glob.has_magic(part), parts))
+    plain = _before_wildcard(parts)
     return os.path.join(os.path.realpath("/".join(plain) or "/"), *parts[len(plain) :])
 
 
@@ -155,11 +155,15 @@ def _finds(place: str, uri: str) -> bool:
     return names[: len(folder)] == folder and (names == folder or _is_shown(names[len(folder) :]))
 
 
-def _folder_of(uri: str) -> str:
+def _searched_prefix(uri: str) -> str:
     """Return the part of a URI before its first wildcard."""
     root, key = split(uri)
-    plain = takewhile(lambda part: not glob.has_magic(part), key.rstrip("/").split("/"))
-    return "/".join(filter(None, [root, *plain]))
+    return "/".join(filter(None, [root, *_before_wildcard(key.rstrip("/").split("/"))]))
+
+
+def _before_wildcard(parts: Iterable[str]) -> list[str]:
+    """Return the parts of a glob before the first one with a wildcard."""
+    return list(takewhile(lambda part: not glob.has_magic(part), parts))
 
 
 def _has_magic(key: str) -> bool:
@@ -177,7 +181,7 @@ def _objects(uri: str, files: Files) -> list[str]:
                 raise MissingSourceError(f"{shown(uri)} does not exist")
         folder = uri
     else:
-        folder = _folder_of(uri)
+        folder = _searched_prefix(uri)
     entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
     entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
@@ -234,11 +238,11 @@ def searched_folders(source: object) -> list[str]:
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
         if is_uri(path):
-            folders.append(_folder_of(path))
+            folders.append(_searched_prefix(path))
         elif os.path.isdir(path):
             folders.append(os.path.abspath(path))
         elif not os.path.exists(path) and glob.has_magic(path):
-            plain = takewhile(lambda part: not glob.has_magic(part), path.split("/"))
+            plain = _before_wildcard(path.split("/"))
             folders.append(os.path.abspath("/".join(plain) or ("/" if path.startswith("/") else ".")))
     return folders
 

@@ -111,9 +111,8 @@ def faults_of(browser: Browser, host: str, case: Case, screenshots: Path | None)
 
 def contrast_of(page: Page) -> list[str]:
     """Return the texts with too little contrast in the wide window, by axe; of code, one part of each kind."""
-    page.add_style_tag(
-        content="* { transition: none !important }"
-    )  # on their way, colours have less contrast
+    # on their way, colours have less contrast
+    page.add_style_tag(content="* { transition: none !important }")
     page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
     page.evaluate("""() => {
       const kinds = new Set();

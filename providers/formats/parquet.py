@@ -137,8 +137,9 @@ class ParquetSource:
     chunks: FooterCache = field(default_factory=FooterCache, compare=False)
     """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
     idle: IdleReaders = field(default_factory=IdleReaders, compare=False)
+    """Open readers of files with several row groups."""
     maps: IdleReaders = field(default_factory=IdleReaders, compare=False)
-    """Readers of files with several row groups: those that read, and those that map a file."""
+    """The same, of files that are mapped, for small row groups."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -52,8 +52,6 @@ class ObstoreClient:
             if meta["e_tag"] or meta["last_modified"].timestamp():
                 return _found(meta)
         except Exception as error:
-            if _IN_FILE in str(error):
-                _none(key)
             if "status code: 403" not in str(error) and "status code: 405" not in str(error):
                 raise
         # a presigned URL allows only GET; an error in answer to a HEAD has no body that tells why; and a page that
@@ -63,12 +61,8 @@ class ObstoreClient:
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         import obstore
 
-        try:
-            for page in obstore.list(self.store, prefix or None, offset=after or None, chunk_size=PAGE):
-                yield [*map(_found, page)]
-        except obstore.exceptions.GenericError as error:
-            if _IN_FILE not in str(error):
-                raise
+        for page in obstore.list(self.store, prefix or None, offset=after or None, chunk_size=PAGE):
+            yield [*map(_found, page)]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
         import obstore
@@ -181,10 +175,7 @@ class ArrowClient:
         from pyarrow.fs import FileSelector
 
         below = FileSelector(prefix, allow_not_found=True, recursive=True)
-        try:
-            infos = self._system.get_file_info(below)
-        except NotADirectoryError:
-            infos = []
+        infos = self._system.get_file_info(below)
         yield [Found(one.path, one.size, str(one.mtime_ns)) for one in infos if one.is_file]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
@@ -226,8 +217,6 @@ class FsspecClient:
         return Found(info["name"], info["size"], str(next(times, "")))
 
 
-_IN_FILE = "Not a directory (os error"
-"""Part of the error of obstore for a key below a file of this machine."""
 _NO_RETRIES: Any = {"max_retries": 0}
 _memory: dict[str, Any] = {}
 """Stores in memory by their root; they last as long as the process."""

@@ -106,6 +106,11 @@ def judge(place: Place, error: Exception) -> Verdict:
     return Verdict(forever, reason)
 
 
+def is_below_file(error: BaseException) -> bool:
+    """Return whether something was requested below a file of this machine, where there is nothing."""
+    return isinstance(error, NotADirectoryError) or "Not a directory (os error" in str(error)
+
+
 def changed(place: Place) -> DamagedFileError:
     """Return the error for an object that was replaced after it was opened."""
     was = f": its version was {place.version}, and the store has another now" if place.version else ""
@@ -131,7 +136,8 @@ def _refused(
         region = f" than {place.region}" if place.region else ""
         return StoreError(f"{place.root} does not exist, or lies in another region{region}")
     if (
-        isinstance(error, FileNotFoundError | NotADirectoryError)
+        isinstance(error, FileNotFoundError)
+        or is_below_file(error)
         or type(error).__name__ == "NotFoundError"
         or status == 404
     ):

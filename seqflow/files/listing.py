@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from seqflow.files.again import again
-from seqflow.files.errors import Place, WholeFileError
+from seqflow.files.errors import Place, WholeFileError, is_below_file
 
 PAGE = 1000
 """Objects of one answer to a list: most stores send no more."""
@@ -41,8 +41,10 @@ def list_all(place: Place, client: Lister, prefix: str, seconds: float, after: s
         try:
             pages = client.list(prefix, found[-1].key if found else after) if pages is None else pages
             return next(pages, [])
-        except BaseException:
+        except BaseException as error:
             pages = None
+            if is_below_file(error):
+                return []
             raise
 
     def rest() -> list[Found]:

@@ -19,7 +19,7 @@ from seqflow.files.again import again
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
 from seqflow.files.clients import Client, client_of_system, client_of_uri
-from seqflow.files.errors import Place, missing
+from seqflow.files.errors import Place, is_below_file, missing
 from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, store_options
@@ -276,8 +276,10 @@ class StoreFiles:
 def _head(client: Client, key: str) -> Found | None:
     try:
         return client.head(key)
-    except FileNotFoundError:
-        return None
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) or is_below_file(error):
+            return None
+        raise
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:

@@ -33,6 +33,10 @@ def _is_local(kind: pa.DataType) -> bool:
     return types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None)
 
 
+def _is_utc(kind: pa.DataType) -> bool:
+    return types.is_timestamp(kind) and kind.tz in UTC_NAMES
+
+
 ALIKE: Families = (
     ((types.is_integer,), (types.is_integer, types.is_floating, types.is_decimal)),
     ((types.is_decimal,), (types.is_integer, types.is_decimal)),
@@ -49,7 +53,7 @@ ALIKE: Families = (
 CONVERTIBLE: Families = (
     *ALIKE,
     ((types.is_boolean, types.is_floating), (types.is_integer,)),
-    ((_is_local,), (lambda kind: types.is_timestamp(kind) and kind.tz in UTC_NAMES,)),
+    ((_is_local,), (_is_utc,)),
     (STRINGS, BYTES),
     ((*BYTES, types.is_fixed_size_binary), (*BYTES, types.is_fixed_size_binary, *STRINGS)),
 )

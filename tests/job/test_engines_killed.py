@@ -111,7 +111,7 @@ def test_runs_that_are_killed_go_on_with_other_engines(folder: Path, engine: lis
 def test_a_driver_that_is_stopped_leaves_no_workers_and_no_attempts(folder: Path, engine: list[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         process = start(folder, *engine, "--overwrite", WAIT="0.05")
-        # parts of the run before count until this one begins anew
+        # the parts of the previous run are there until this one has removed them
         while not (workers := workers_of(process)) or finished(folder) < 3:
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
