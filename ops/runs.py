@@ -22,7 +22,9 @@ def _are_far(after: Array, before: Array, gap: float) -> Array:
         after, before = after.view(np.int64), before.view(np.int64)
     rises = after > before
     # an unsigned integer holds the distance of any two integers of 64 bits
-    way = (np.maximum(after, before).astype(np.int64) - np.minimum(after, before).astype(np.int64)).view(np.uint64)
+    way = (np.maximum(after, before).astype(np.int64) - np.minimum(after, before).astype(np.int64)).view(
+        np.uint64
+    )
     whole = math.floor(gap) if math.isfinite(gap) else gap
     return known & (rises | (way < -whole) if gap < 0 else rises & (way > whole))
 

@@ -188,16 +188,16 @@ def split_text(
     for text in to_strings(data, lengths, errors).to_pylist():
         pieces = _pieces(text.strip() if by_space else text, cuts, most, keep_delimiter, by_character)
         if by_space and pieces[-1] and len(pieces) // (1 + keep_delimiter) == most + (not keep_delimiter):
-            pieces[-1] += text[len(text.rstrip()) :]  # as in Python, the rest keeps the white space at its end
+            pieces[-1] += text[
+                len(text.rstrip()) :
+            ]  # as in Python, the rest keeps the white space at its end
         pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
         found += pieces
         counts.append(len(pieces))
     return *join(found), np.array(counts, np.int64)
 
 
-def _pieces(
-    text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool, by_nothing: bool
-) -> list[str]:
+def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool, by_nothing: bool) -> list[str]:
     pieces, at = [], 0
     for match in cuts.finditer(text):
         if most == 0:

@@ -82,7 +82,13 @@ def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
     if len(kinds) > 1 and not kinds <= set("biufc"):
         x, y = (np.dtype(dtype) for dtype in dtypes[1:])
         raise Refusal(2, f"is {y}, expected the same kind of dtype as the second operand, {x}")
-    return promote(dtypes[1:])
+    dtype = promote(dtypes[1:])
+    # next to a text of unknown width, which only inference has, no width is known
+    return np.dtype(dtype.kind) if dtype.kind in "SU" and not all(map(_width, dtypes[1:])) else dtype
+
+
+def _width(dtype: DType) -> int:
+    return np.dtype(dtype).itemsize
 
 
 def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:

@@ -26,7 +26,8 @@ def changed(values: Array, made: Array) -> Array:
             return wrong
         if kinds[0] != kinds[1]:
             return np.ones(values.shape, np.bool_)
-        wrong = np.asarray(made.astype(values.dtype) != values)
+        again = as_times(made, values.dtype) if kinds[0] in "mM" else made.astype(values.dtype)
+        wrong = np.asarray(again != values)
     # NaT does not equal itself, but a NaT that stays NaT has not changed
     return wrong & ~(np.isnat(values) & np.isnat(made)) if kinds[0] in "mM" else wrong
 
@@ -34,5 +35,17 @@ def changed(values: Array, made: Array) -> Array:
 def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
     """Return the values in a dtype, and a mask of the values that this changes."""
     with np.errstate(all="ignore"):
-        made = values.astype(dtype, copy=False)
+        made = as_times(values, np.dtype(dtype))
     return made, changed(values, made)
+
+
+def as_times(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the values in a dtype; of times, NaT where its unit cannot hold them.
+
+    NumPy wraps such times around before 2.5, and raises OverflowError from there on.
+    """
+    is_finer = values.dtype != dtype and values.dtype.kind + dtype.kind in ("mm", "MM")
+    if is_finer and np.promote_types(values.dtype, dtype) == dtype:
+        low, high = np.array([-(2**63) + 1, 2**63 - 1]).view(dtype).astype(values.dtype)
+        values = np.where((values > low) & (values <= high), values, np.array("NaT", values.dtype))
+    return values.astype(dtype, copy=False)
