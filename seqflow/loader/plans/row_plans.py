@@ -235,9 +235,10 @@ class TokenBudget(BatchPlan):
             found[empty] = numbers % max(1, len(batches))
             return found
         # empty rows fill up the batches, and those that are left make batches of their own
-        rooms = np.cumsum(self.max_rows - packing.pieces)
+        most = min(self.max_rows, len(sizes))
+        rooms = np.cumsum(most - packing.pieces)
         left = np.maximum(numbers - (int(rooms[-1]) if len(rooms) else 0), 0)
-        found[empty] = np.searchsorted(rooms, numbers, side="right") + left // self.max_rows
+        found[empty] = np.searchsorted(rooms, numbers, side="right") + left // most
         return found
 
     def _stops(self, sizes: Array) -> tuple[Array, int]:
