@@ -226,7 +226,8 @@ def fill_in_middle(
     `prefix P suffix S middle M`, or with probability `spm_rate` `prefix suffix S middle P M`; these three are tokens.
     The places are drawn uniformly, or are `cuts`, in ascending order. Parts may be empty; an empty sequence
     stays empty, without tokens. With `characters`, on the bytes of texts, a cut moves back to the first byte of its
-    character, or on to the next one if a text begins inside a character. The same seed cuts the same places on every machine.
+    character, or on to the next one if a text begins inside a character. The same seed cuts the same places on every
+    machine.
 
     >>> fill_in_middle(np.arange(1, 7), np.array([6]), np.array([[2, 4]]), prefix=91, suffix=93, middle=92, seed=0,
     ...                spm_rate=0.0).values

@@ -12,7 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.exact import as_times
+from seqflow.kernels.exact import converted
 from seqflow.ops.shared.random_bits import random_bits, uniform
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
@@ -284,11 +284,9 @@ def _check_times(found: np.dtype[Any], dtype: np.dtype[Any]) -> None:
 
 
 def _cast_times(x: Array, dtype: np.dtype[Any]) -> Array:
-    found = as_times(x, dtype)
-    if x.dtype.kind == dtype.kind:
-        beyond = np.isnat(found) & ~np.isnat(x)
-        if beyond.any():
-            raise OpError(f"x has {x[beyond][0]}, which {dtype} cannot hold")
+    found, wrong = converted(x, dtype)
+    if x.dtype.kind == dtype.kind and np.can_cast(x.dtype, dtype) and wrong.any():
+        raise OpError(f"x has {x[wrong][0]}, which {dtype} cannot hold")
     return found
 
 

@@ -1,5 +1,6 @@
 """Find the values that a conversion to another dtype has changed."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,12 @@ def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 def as_times(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return the values in a dtype; of times, NaT where its unit cannot hold them.
-
-    NumPy wraps such times around before 2.5, and raises OverflowError from there on.
-    """
-    is_finer = values.dtype != dtype and values.dtype.kind + dtype.kind in ("mm", "MM")
-    if is_finer and np.promote_types(values.dtype, dtype) == dtype:
-        low, high = np.array([-(2**63) + 1, 2**63 - 1]).view(dtype).astype(values.dtype)
-        values = np.where((values > low) & (values <= high), values, np.array("NaT", values.dtype))
-    return values.astype(dtype, copy=False)
+    """Return the values in a dtype; a time that it cannot hold is NaT, or wraps around with NumPy before 2.5."""
+    try:
+        return values.astype(dtype, copy=False)
+    except OverflowError:
+        made = np.full(values.shape, "NaT", dtype)
+        for place in np.ndindex(values.shape):
+            with suppress(OverflowError):
+                made[place] = values[place].astype(dtype)
+        return made

@@ -252,14 +252,23 @@ def test_literals_fold_to_pythons_integer_or_are_an_error(function, x, y):
         exact = eval(f"({x}) {function} ({y})")
     fits = exact is not None and -(2**63) <= exact < 2**63
     try:
-        found = int(Expression(f"({x}) {function} ({y}) + x * 0")(np.zeros(1, np.int64))[0])
+        found = int(Expression(f"(({x}) {function} ({y})) + x * 0")(np.zeros(1, np.int64))[0])
     except ExpressionError:
         assert not fits
     else:
         assert found == exact or (function == "<<" and y < 0 and found == 0)
 
 
-@pytest.mark.parametrize("text", ["-(-9223372036854775808)", "abs(-9223372036854775808)", "square(4294967296)", "rsub(-2, 9223372036854775807)", "sub(1, 9223372036854775807, 2)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-(-9223372036854775808)",
+        "abs(-9223372036854775808)",
+        "square(4294967296)",
+        "rsub(-2, 9223372036854775807)",
+        "sub(1, 9223372036854775807, 2)",
+    ],
+)
 def test_calls_of_literals_that_int64_cannot_hold_are_errors(text):
     with pytest.raises(ExpressionError):
         Expression(f"{text} + x")(np.zeros(1, np.int64))

@@ -134,7 +134,9 @@ def test_a_rate_outside_0_to_1_is_an_error():
 
 
 def test_each_place_of_one_run_of_noise_is_drawn():
-    masks = {ops.noise_spans(np.array([6]), density=0.3, mean_span=2.0, seed=seed).tobytes() for seed in range(200)}
+    masks = {
+        ops.noise_spans(np.array([6]), density=0.3, mean_span=2.0, seed=seed).tobytes() for seed in range(200)
+    }
     expected = {bytes([first <= i < first + 2 for i in range(6)]) for first in range(5)}
     assert masks == expected
 
@@ -165,5 +167,11 @@ def test_infilling_of_pieces_that_begin_inside_a_character_keeps_their_bytes_and
             assert sorted(own[own < 1000].tolist()) == sorted(piece)
             assert sorted(own[own > 1000].tolist()) == [1001, 1002, 1003]
             # without the tokens, each character that begins in the piece is still in one part
-            parts = [bytes(part) for part in np.split(own, np.flatnonzero(own > 1000)) for part in [part[part < 1000].tolist()]]
-            assert sorted("".join(part.decode(errors="ignore") for part in parts)) == sorted(piece.decode(errors="ignore"))
+            parts = [
+                bytes(part)
+                for part in np.split(own, np.flatnonzero(own > 1000))
+                for part in [part[part < 1000].tolist()]
+            ]
+            assert sorted("".join(part.decode(errors="ignore") for part in parts)) == sorted(
+                piece.decode(errors="ignore")
+            )

@@ -10,7 +10,7 @@ from per_sequence import cut
 from strategies.calls import calls
 
 from seqflow import ops, registry
-from seqflow.errors import OpError
+from seqflow.errors import OpError, OpMemoryError
 
 A = np.array
 RECORDED = json.loads((Path(__file__).parent / "patch_cases.json").read_text())
@@ -167,7 +167,11 @@ def test_windows_are_those_of_each_frame_of_each_image():
         for _ in range(frames):
             for top in range(0, height, 2):
                 for left in range(0, width, 2):
-                    cells = [(r, c) for r in range(top, min(top + 2, height)) for c in range(left, min(left + 2, width))]
+                    cells = [
+                        (r, c)
+                        for r in range(top, min(top + 2, height))
+                        for c in range(left, min(left + 2, width))
+                    ]
                     expected += [first + r * width + c for r, c in cells]
                     sizes.append(len(cells))
             first += height * width

@@ -38,7 +38,15 @@ def test_a_gap_is_compared_with_the_difference_of_pythons_integers(dtype, gap):
     limits = np.iinfo(dtype if kind in "iu" else np.int64)
     low, high = (0, 1) if kind == "b" else (limits.min + (kind in "mM"), limits.max)
     random = np.random.default_rng(0)
-    values = [low, high, low, low + 1, high, high - 1, *([low, low + 1, high - 1, high][i] for i in random.integers(0, 4, 20))]
+    values = [
+        low,
+        high,
+        low,
+        low + 1,
+        high,
+        high - 1,
+        *([low, low + 1, high - 1, high][i] for i in random.integers(0, 4, 20)),
+    ]
     data = A(values, np.int64 if kind in "mM" else dtype).view(dtype)
     ends = [after - before > gap for before, after in itertools.pairwise(int(x) for x in values)]
     expected = np.diff([0, *(np.flatnonzero(ends) + 1), len(values)]).tolist()

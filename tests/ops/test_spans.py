@@ -50,7 +50,9 @@ def test_what_has_no_width_overlaps_nothing():
     assert found.tolist() == [0, 0, 5, 0]
 
 
-@pytest.mark.parametrize("pattern", ["(" * 500 + ")" * 500, "a{99999999999999999999}", "(", "(?P<a>.)(?P<a>.)"])
+@pytest.mark.parametrize(
+    "pattern", ["(" * 500 + ")" * 500, "a{99999999999999999999}", "(", "(?P<a>.)(?P<a>.)"]
+)
 @pytest.mark.parametrize("op", [ops.word_offsets, ops.split_text])
 def test_a_pattern_that_pythons_parser_does_not_take_is_an_error_of_ours(op, pattern):
     with pytest.raises(OpError, match="pattern is "):

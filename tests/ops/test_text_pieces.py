@@ -88,7 +88,12 @@ def pieces_of(text, **options):
 
 @pytest.mark.parametrize(
     ("pattern", "text"),
-    [(r"(-)(=)\2", "x-==y-=-z"), ("(?i)a", "xAyaz"), ("(?s)a.b", "xa\nby"), (r"(?P<q>['=])-(?P=q)", "x=-=y'-=z")],
+    [
+        (r"(-)(=)\2", "x-==y-=-z"),
+        ("(?i)a", "xAyaz"),
+        ("(?s)a.b", "xa\nby"),
+        (r"(?P<q>['=])-(?P=q)", "x=-=y'-=z"),
+    ],
 )
 def test_a_pattern_keeps_its_own_groups_and_flags(pattern, text):
     cuts = [match.span() for match in re.finditer(pattern, text)]

