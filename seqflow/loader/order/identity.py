@@ -13,7 +13,7 @@ from seqflow.errors import OpError
 from seqflow.files.place import Files, absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.modules import module_texts
-from seqflow.identity.samples import sampled_digest
+from seqflow.identity.samples import digest_of_samples, sampled_digest
 from seqflow.identity.sections import by_value, differences, listed, section, shown
 from seqflow.identity.transform_differences import is_texts, transform_differences
 from seqflow.identity.transforms import transform_identity
@@ -276,8 +276,12 @@ def _digest_of(store: Files, path: str) -> str | None:
     """Return the digest of samples of a file; for an object of a store, which is not read for it, of its version."""
     if not is_uri(path):
         return sampled_digest(path)
-    entry = store.entry(path)
-    return None if entry is None else digest_of_text(f"{entry.size} {entry.version}")
+    if (entry := store.entry(path)) is None:
+        return None
+    # the versions of a store in memory are numbers, which another one has, too
+    if not entry.version or path.startswith("memory:"):
+        return digest_of_samples(lambda count, start: store.read(path, start, start + count), entry.size)
+    return digest_of_text(f"{entry.size} {entry.version}")
 
 
 def _columns(recipe: Recipe) -> list[str] | None:
