@@ -157,7 +157,9 @@ def _is_shown(names: Sequence[str]) -> bool:
 
 def _is_aside(names: Sequence[str], parts: Sequence[str] = ()) -> bool:
     """Return whether a writer of tables keeps a file aside, and no part of a glob names it."""
-    is_text = kind_of("".join(names[-1:])) == "text"  # `__init__.py`, and the folders `_posts` and `_static` of sites
+    is_text = (
+        kind_of("".join(names[-1:])) == "text"
+    )  # `__init__.py`, and the folders `_posts` and `_static` of sites
     named = [part for part in parts if part.startswith("_")]
     # Spark reads folders such as `_key=1`, pyarrow does not: leaving them out would lose rows
     aside = (

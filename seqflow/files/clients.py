@@ -56,7 +56,11 @@ class ObstoreClient:
         kind = type(store).__name__
         # a MemoryStore, a LocalStore and wrappers of other stores look alike, and have other objects
         is_known = kind in ("S3Store", "GCSStore", "AzureStore", "HTTPStore")
-        self.identity = _identity(kind, {"url": getattr(store, "url", ""), **config}) if is_known else ""
+        self.identity = (
+            _identity(kind, {"url": getattr(store, "url", "").partition("?")[0], **config})
+            if is_known
+            else ""
+        )
 
     def head(self, key: str) -> Found:
         import obstore
