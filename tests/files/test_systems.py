@@ -46,9 +46,9 @@ def written(kind, value):
         file.write(b'{"x": %d}\n' % value * 3)
     else:  # one frame, of which a copy in frames is kept, and a frame that is skipped for equal sizes
         noise = random.Random(0)
-        lines = b"".join(b'{"x": %d, "y": "%x"}\n' % (value, noise.getrandbits(32_000)) for _ in range(80))
+        lines = b"".join(b'{"x": %d, "y": "%x"}\n' % (value, noise.getrandbits(32_000)) for _ in range(400))
         frame = pa.Codec("zstd").compress(lines, asbytes=True)
-        size = 340_000 - len(frame)
+        size = 1_700_000 - len(frame)
         file.write(frame + struct.pack("<II", 0x184D2A50, size) + bytes(size))
     return file.getvalue()
 
