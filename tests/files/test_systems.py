@@ -104,7 +104,7 @@ def test_no_system_gives_the_rows_of_another(tmp_path, monkeypatch, put, kind, c
     made = [put(tmp_path / str(number), f"a{kind}", content) for number, content in enumerate(contents)]
     more = {} if kind == ".npy" else {"columns": ["x"]}
     if kind == ".jsonl.zst":  # blocks in another order begin inside
-        more |= {"format": sf.JsonLines(batch_bytes="32 KiB"), "shuffle": True}
+        more |= {"format": sf.JsonLines(batch_bytes="32 KiB"), "shuffle": True, "window": "64 KiB"}
     if cache:
         more["cache"] = str(tmp_path / cache)
     for _ in range(2):
