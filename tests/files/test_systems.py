@@ -1,10 +1,10 @@
 """Systems whose objects have one path, size and time: none gives the rows of another."""
 
+import gzip
 import io
 import os
 import pickle
 import random
-import struct
 import subprocess
 import sys
 import tarfile
@@ -26,6 +26,8 @@ from seqflow.files.clients import client_of_system, client_of_uri
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry
 from seqflow.files.store import StoreFiles
+from seqflow.files.systems import uri_in
+from seqflow.providers.lines.restarts import measure, restarts_of
 
 TIME = (1_700_000_000, 1_700_000_000)
 
@@ -42,14 +44,8 @@ def written(kind, value):
             one = tarfile.TarInfo("a.x")
             one.size = 1
             tar.addfile(one, io.BytesIO(b"%d" % value))
-    elif kind == ".jsonl":
+    else:
         file.write(b'{"x": %d}\n' % value * 3)
-    else:  # one frame, of which a copy in frames is kept, and a frame that is skipped for equal sizes
-        noise = random.Random(0)
-        lines = b"".join(b'{"x": %d, "y": "%x"}\n' % (value, noise.getrandbits(32_000)) for _ in range(400))
-        frame = pa.Codec("zstd").compress(lines, asbytes=True)
-        size = 1_700_000 - len(frame)
-        file.write(frame + struct.pack("<II", 0x184D2A50, size) + bytes(size))
     return file.getvalue()
 
 
@@ -95,20 +91,29 @@ def values_of(path, **options):
 
 
 @systems
-@pytest.mark.parametrize("kind", [".npy", ".parquet", ".tar", ".jsonl", ".jsonl.zst"])
+@pytest.mark.parametrize("kind", [".npy", ".parquet", ".tar", ".jsonl"])
 @pytest.mark.parametrize("cache", [None, "cache"])
-def test_no_system_gives_the_rows_of_another(tmp_path, monkeypatch, put, kind, cache):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+def test_no_system_gives_the_rows_of_another(tmp_path, put, kind, cache):
     contents = [written(kind, value) for value in (1, 2)]
     assert len(set(map(len, contents))) == 1
     made = [put(tmp_path / str(number), f"a{kind}", content) for number, content in enumerate(contents)]
     more = {} if kind == ".npy" else {"columns": ["x"]}
-    if kind == ".jsonl.zst":  # blocks in another order begin inside
-        more |= {"format": sf.JsonLines(batch_bytes="32 KiB"), "shuffle": True, "window": "64 KiB"}
     if cache:
         more["cache"] = str(tmp_path / cache)
     for _ in range(2):
         assert [values_of(f"a{kind}", filesystem=system, **more) for system in made] == [[1], [2]]
+
+
+@systems
+def test_restart_points_of_a_compressed_file_belong_to_a_system(tmp_path, monkeypatch, put):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    noise = random.Random(0).randbytes(300_000)
+    systems = [put(tmp_path / str(value), "a.csv.gz", gzip.compress(noise, mtime=value)) for value in (1, 2)]
+    stores = [StoreFiles(system=system) for system in systems]
+    (entry,) = stores[0].list(uri_in(systems[0], ""))
+    assert measure(entry.path, stores[0])[0] == len(noise)
+    assert (restarts_of(entry.path, stores[0]) is not None) == bool(entry.version)
+    assert restarts_of(entry.path, stores[1]) is None
 
 
 @pytest.mark.slow
