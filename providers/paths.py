@@ -18,16 +18,7 @@ from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import (
-    SCHEMES,
-    Files,
-    absolute,
-    is_uri,
-    scheme_of,
-    shown,
-    split,
-    without_query,
-)
+from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split, without_query
 from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
 _UNCOMMITTED = "_temporary"
@@ -55,7 +46,8 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
     gives all files below it except hidden ones, `__pycache__` and what writers of tables keep aside: files and
-    folders whose names begin with `_`, unless they are text, or the folder is that of a value (`_key=1`). A glob
+    folders whose names begin with `_`, unless they are text, or the folder is that of a value (`_key=1`, which
+    Spark reads, and pyarrow does not). A glob
     finds such files if a part of it begins with `_`. A glob that matches a folder named as a file of data
     (`x.parquet/`) gives its files, too, and nothing of other folders. A name that exists is not a glob. A URI
     `file:///…` is the path that it names; other URIs are objects of a store, in `files`. A file is left out if a
@@ -144,9 +136,8 @@ def _covers(place: str, file: str) -> bool:
     if os.path.isdir(place):
         inside = file.startswith(os.path.join(place, ""))
         return inside and _is_shown(os.path.relpath(file, place).split(os.sep))
-    return (
-        not os.path.exists(place) and glob.has_magic(place) and _is_found(place.split("/"), file.split("/"))
-    )
+    is_glob = glob.has_magic(place) and not os.path.exists(place)
+    return is_glob and _is_found(place.split("/"), file.split("/"))
 
 
 def _is_shown(names: Sequence[str]) -> bool:
@@ -157,15 +148,14 @@ def _is_shown(names: Sequence[str]) -> bool:
 
 def _is_aside(names: Sequence[str], parts: Sequence[str] = ()) -> bool:
     """Return whether a writer of tables keeps a file aside, and no part of a glob names it."""
-    is_text = (
-        kind_of("".join(names[-1:])) == "text"
-    )  # `__init__.py`, and the folders `_posts` and `_static` of sites
-    named = [part for part in parts if part.startswith("_")]
-    # Spark reads folders such as `_key=1`, pyarrow does not: leaving them out would lose rows
-    aside = (
-        one for one in names if one == _UNCOMMITTED or (one[:1] == "_" and not is_text and "=" not in one)
+    aside = [name for name in names if name[:1] == "_" and "=" not in name]
+    if (
+        aside and kind_of(names[-1]) == "text"
+    ):  # `__init__.py`, and the folders `_posts` and `_static` of sites
+        aside = [_UNCOMMITTED] if _UNCOMMITTED in aside else []
+    return any(
+        not any(part[:1] == "_" and fnmatch.fnmatchcase(name, part) for part in parts) for name in aside
     )
-    return not all(any(fnmatch.fnmatchcase(one, part) for part in named) for one in aside)
 
 
 def _finds(place: str, uri: str) -> bool:

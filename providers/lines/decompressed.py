@@ -84,23 +84,25 @@ class _Bzip2:
     """Streams of bzip2 one after another, of which some may be empty: Arrow takes these for damage."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.close = file, file.close
-        self._stream, self._rest, self._is_inside = bz2.BZ2Decompressor(), b"", False
+        self.close, self._pieces, self._held = file.close, _pieces_of_bzip2(file), b""
 
     def read(self, size: int) -> bytes:
-        piece = b""
-        while not piece:
-            if self._stream.needs_input:
-                self._rest = self._rest or self._file.read(_CHUNK)
-                if not self._rest and self._is_inside:
+        while len(self._held) < size and (piece := next(self._pieces, None)) is not None:
+            self._held += piece
+        found, self._held = self._held[:size], self._held[size:]
+        return found
+
+
+def _pieces_of_bzip2(file: IO[bytes]) -> Iterator[bytes]:
+    while rest := file.read(_CHUNK):
+        while rest:
+            stream = bz2.BZ2Decompressor()
+            while not stream.eof:
+                if stream.needs_input and not (rest := rest or file.read(_CHUNK)):
                     raise EOFError("it ends inside a stream of bzip2")
-                if not self._rest:
-                    return b""
-            piece, self._rest, self._is_inside = self._stream.decompress(self._rest, size), b"", True
-            if self._stream.eof:
-                self._rest, self._is_inside = self._stream.unused_data, False
-                self._stream = bz2.BZ2Decompressor()
-        return piece
+                yield stream.decompress(rest, _CHUNK)
+                rest = b""
+            rest = stream.unused_data
 
 
 @contextmanager

@@ -99,21 +99,16 @@ class Cache:
     def _has_copy(self, path: str, check: str, size: int) -> bool:
         try:
             state = _state(path)
-            if state[0] != size:
-                return False
             if _intact.get(path) != state:
-                with open(path, "rb") as file:
-                    crc = 0
-                    while piece := file.read(1 << 20):
-                        crc = zlib.crc32(piece, crc)
-                expected = self.get(check)
-                if expected is None or int.from_bytes(expected, "little") != crc:
+                with pa.memory_map(path) as file:
+                    crc = zlib.crc32(file.read_buffer())
+                if self.get(check) != pa.py_buffer(crc.to_bytes(_CHECK_BYTES, "little")):
                     return False
                 _intact[path] = state
             os.utime(path, ns=(time.time_ns(), state[1]))
-        except OSError:
+        except (OSError, pa.ArrowInvalid):
             return False
-        return True
+        return state[0] == size
 
     def claim(self, place: str) -> bool:
         """Return whether this process is to fetch a range; false if another one is about to."""

@@ -53,14 +53,8 @@ class ObstoreClient:
         config = getattr(store, "config", None) or {}
         self.store, self.region = store, str(config.get("region", ""))
         self.access_key = str(config.get("access_key_id", ""))
-        kind = type(store).__name__
-        # a MemoryStore, a LocalStore and wrappers of other stores look alike, and have other objects
-        is_known = kind in ("S3Store", "GCSStore", "AzureStore", "HTTPStore")
-        self.identity = (
-            _identity(kind, {"url": getattr(store, "url", "").partition("?")[0], **config})
-            if is_known
-            else ""
-        )
+        url = getattr(store, "url", "").partition("?")[0]
+        self.identity = _identity(type(store).__name__, {"url": url, **config})
 
     def head(self, key: str) -> Found:
         import obstore
@@ -83,18 +77,19 @@ class ObstoreClient:
             yield [*map(_found, page)]
 
     def get(self, key: str, start: int, stop: int, of: Version) -> Any:
-        # only a strong etag can be a condition
-        result = self._range(key, start, stop, {"if_match": of[1]} if of[1].startswith('"') else {})
+        import obstore
+
+        options: Any = {"range": (start, stop)}
+        if of[1].startswith('"'):  # only a strong etag can be a condition
+            options["if_match"] = of[1]
+        result = obstore.get(self.store, key, options=options)
         # some servers ignore conditions, but all tell the version that they send
-        if _found(result.meta)[1:] != of:
+        if not self._is_same(result.meta, of):
             raise ChangedError
         return _checked(result.bytes(), stop - start)
 
-    def _range(self, key: str, start: int, stop: int, condition: dict[str, Any]) -> Any:
-        import obstore
-
-        options: Any = {"range": (start, stop), **condition}
-        return obstore.get(self.store, key, options=options)
+    def _is_same(self, meta: Any, of: Version) -> bool:
+        return _found(meta)[1:] == of
 
 
 class WebClient(ObstoreClient):
@@ -156,7 +151,10 @@ class HubClient(ObstoreClient):
     def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         if self.head(key)[1:] != of:
             raise ChangedError
-        return _checked(self._range(f"{self._at()}/{key}", start, stop, {}).bytes(), stop - start)
+        return super().get(f"{self._at()}/{key}", start, stop, of)
+
+    def _is_same(self, meta: Any, of: Version) -> bool:
+        return True  # at this commit
 
     def _at(self) -> str:
         """Return the commit of the revision."""
@@ -186,8 +184,7 @@ class ArrowClient:
 
     def __init__(self, system: Any) -> None:
         self._system = system
-        is_cloud = system.type_name in ("s3", "gcs", "abfs")
-        self.identity = _identity(system.type_name, system.__reduce__()[1][0]) if is_cloud else ""
+        self.identity = _identity(scheme_of_system(system), system.__reduce__()[1][0])
 
     def head(self, key: str) -> Found:
         found = self._system.get_file_info(key)
@@ -218,9 +215,8 @@ class FsspecClient:
 
     def __init__(self, system: Any) -> None:
         self._system = system
-        options = {"args": system.storage_args, **system.storage_options}
-        is_cloud = scheme_of_system(system) in (*CLOUDS, "http", "https", "hf")
-        self.identity = _identity(type(system).__name__, options) if is_cloud else ""
+        given = {"args": system.storage_args, **system.storage_options}
+        self.identity = _identity(scheme_of_system(system), given)
 
     def head(self, key: str) -> Found:
         self._system.invalidate_cache()
@@ -246,6 +242,8 @@ class FsspecClient:
 
 
 _NO_RETRIES: Any = {"max_retries": 0}
+_SHARED = (*CLOUDS, "http", "https", "hf", "S3Store", "GCSStore", "AzureStore", "HTTPStore")
+"""Kinds of systems that are the same in all processes: stores in memory, archives and folders look alike."""
 _OF_SYSTEM = re.compile("(AWS|AZUR|GOOGLE|STORAGE|HF|FSSPEC).*(ENDPOINT|EMULATOR|ACCOUNT_NAME|PROFILE|URL)")
 """Variables of the environment that decide which system a client speaks to."""
 _memory: dict[str, Any] = {}
@@ -373,13 +371,15 @@ def _version(meta: Any) -> str:
 
 
 def _identity(kind: str, options: Mapping[str, Any]) -> str:
-    """Return what tells a system from others of its kind, without secrets; empty if an option is not plain."""
+    """Return what tells a system from others of its kind, without secrets; empty where nothing does."""
+    if kind not in _SHARED:
+        return ""
     told = {name: value for name, value in options.items() if value and not is_secret(name)}
     # account and endpoint that no option names
     around = sorted(one for one in os.environ.items() if _OF_SYSTEM.match(one[0]))
     try:
         return json.dumps([kind, told, around], sort_keys=True)
-    except TypeError:
+    except TypeError:  # an option is an object
         return ""
 
 

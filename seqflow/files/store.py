@@ -33,12 +33,6 @@ from seqflow.fork_locks import ForkLock
 
 _RUN, _numbers = uuid.uuid4().hex, count()
 """Numbers of the StoreFiles of this process: of two systems without identity, none has the copies of another."""
-_OF_SIGNATURE = re.compile(
-    "(?<=[?&])(?:x-(?:amz|goog)-|signature=|expires=|policy=|key-pair-id=|awsaccesskeyid=|googleaccessid=|"
-    "sig=|s[eiprstv]=|spr=|srt=|sip=|sk[a-z]+=)[^&]*",
-    re.IGNORECASE,
-)
-"""Parts of a presigned query, which are others with each signature."""
 _LOOK_UPS = 64
 """Objects that are asked for at one time."""
 _first_use: list[int] = []
@@ -75,10 +69,8 @@ class StoreFiles:
     def masked(self, uri: str) -> str:
         """Return the text that stands for a URI everywhere else, without its query and password."""
         # in keys of other stores `?` and `=` are characters as others
-        is_web = uri[:4].lower() == "http" or secret_in(dict.fromkeys(re.findall("[?&]([^=&]+)=", uri)))
-        text = shown(uri if is_web else uri.partition("?")[0]) + (
-            "" if is_web else "".join(uri.partition("?")[1:])
-        )
+        is_web, named = uri[:4].lower() == "http", dict.fromkeys(re.findall("[?&]([^=&]+)=", uri))
+        text = shown(uri) if is_web or "@" in uri or secret_in(named) else uri
         while text != uri and self._urls.setdefault(text, uri) != uri:
             text += "&…"  # another one with the same keys
         return text
@@ -98,9 +90,8 @@ class StoreFiles:
         # a fork may change its system, such as one in memory
         system = client.identity if has_name else f"{_RUN} {os.getpid()} {self._number}"
         url, _, query = self._urls.get(path, path).partition("?")
-        if key == "" and "sig" in query.lower():
-            query = _OF_SIGNATURE.sub("", query)
-        return f"{system}\0{url}?{query}"
+        is_signed = key == "" and "sig" in query.lower()  # the next signature is another one
+        return f"{system}\0{url}?{'' if is_signed else query}"
 
     def of(self, paths: Iterable[str]) -> "StoreFiles":
         names, known = set(paths), ("_pinned", "_copies", "_urls")
@@ -209,7 +200,9 @@ class StoreFiles:
             if cache is None or not os.path.isdir(cache.folder):
                 cache = self.cache or Cache(_temporary_folder(), sys.maxsize)
                 whole = entry._replace(path=self._name(path))
-                name = f"{cache.place(whole, 0, entry.size)[-32:]}-{os.path.basename(without_query(path))}"
+                name = (
+                    f"{cache.place(whole, 0, entry.size)[-32:]}-{os.path.basename(without_query(path))[-60:]}"
+                )
                 self._copies[path] = cache, name
                 if _RUN in whole.path:
                     atexit.register(_remove, os.path.join(cache.folder, "copies", name), os.getpid())

@@ -26,9 +26,8 @@ def sampled_digest(path: str) -> str | None:
     except OSError:
         return None
     try:
-        return digest_of_samples(
-            lambda count, start: os.pread(handle, count, start), os.fstat(handle).st_size
-        )
+        size = os.fstat(handle).st_size
+        return digest_of_samples(lambda count, start: os.pread(handle, count, start), size)
     except OSError:
         return None
     finally:
