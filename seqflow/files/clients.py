@@ -184,7 +184,8 @@ class ArrowClient:
 
     def __init__(self, system: Any) -> None:
         self._system = system
-        self.identity = _identity(scheme_of_system(system), system.__reduce__()[1][0])
+        kind = scheme_of_system(system)
+        self.identity = _identity(kind, system.__reduce__()[1][0] if kind in _SHARED else {})
 
     def head(self, key: str) -> Found:
         found = self._system.get_file_info(key)

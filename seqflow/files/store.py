@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain, count, groupby
+from itertools import chain, groupby
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -31,8 +31,6 @@ from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
 
-_RUN, _numbers = uuid.uuid4().hex, count()
-"""Numbers of the StoreFiles of this process: of two systems without identity, none has the copies of another."""
 _LOOK_UPS = 64
 """Objects that are asked for at one time."""
 _first_use: list[int] = []
@@ -55,7 +53,9 @@ class StoreFiles:
         self._copies: dict[str, tuple[Cache, str]] = {}
         self._urls: dict[str, str] = {}
         self._listed: dict[str, list[Entry]] = {}
-        self._number = next(_numbers)
+        self._own = (
+            uuid.uuid4().hex
+        )  # not pickled: of two systems without identity, none has the copies of another
         self._lock, self._copying = ForkLock(), ForkLock()
         self.ahead = Ahead(self._fetch)
 
@@ -88,7 +88,7 @@ class StoreFiles:
         _, key, client, _ = self._client_for(path)
         has_name = client.identity and self._of(path).version
         # a fork may change its system, such as one in memory
-        system = client.identity if has_name else f"{_RUN} {os.getpid()} {self._number}"
+        system = client.identity if has_name else f"{self._own} {os.getpid()}"
         url, _, query = self._urls.get(path, path).partition("?")
         is_signed = key == "" and "sig" in query.lower()  # the next signature is another one
         return f"{system}\0{url}?{'' if is_signed else query}"
@@ -204,7 +204,7 @@ class StoreFiles:
                     f"{cache.place(whole, 0, entry.size)[-32:]}-{os.path.basename(without_query(path))[-60:]}"
                 )
                 self._copies[path] = cache, name
-                if _RUN in whole.path:
+                if self._own in whole.path:
                     atexit.register(_remove, os.path.join(cache.folder, "copies", name), os.getpid())
             try:
                 return cache.copy(name, entry.size, lambda: self.pieces(path, split_spans([(0, entry.size)])))
