@@ -1,14 +1,15 @@
 """Errors of an op, with the name and the inputs of the op."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, OpTypeError, SeqflowError
+from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, OpTypeError, SeqflowError, nearest
 from seqflow.kernels import KernelError
 from seqflow.kernels.error import KernelMemoryError, beyond_memory
+from seqflow.names_elsewhere import instead
 from seqflow.signature import Attribute, Signature
 
 _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
@@ -30,6 +31,17 @@ def missing_input(name: str, op: str) -> OpTypeError:
     """Return the error of a call without one of its inputs."""
     advice = f"lengths are inputs of ops; for a Sequence, which has its own: seqflow.auto.{op}(sequence)"
     return OpTypeError(f"{name} is missing", advice=advice)
+
+
+def unknown_names(kind: str, given: Iterable[str], known: Iterable[str], signature: Signature) -> None:
+    """Raise OpTypeError when a name is not known; it names the nearest one, or what it is called here."""
+    known = list(known)
+    wrong = next((name for name in given if name not in known), None)
+    if wrong is not None:
+        there = instead("attribute", wrong)
+        guess = f" ({there})" if there.partition("=")[0] in known else nearest(wrong, known)
+        takes = ", ".join(known) or "none"
+        raise OpTypeError(f"there is no {kind} {wrong!r}{guess}, expected {takes}", advice=str(signature))
 
 
 def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError:

@@ -77,7 +77,9 @@ class Passes:
 
     def set_epoch(self, epoch: int, move: int) -> None:
         self._cells[_EPOCH] = epoch
-        self._cells[_SET] = move  # last: a worker that sees this number must find the epoch that belongs to it
+        self._cells[_SET] = (
+            move  # last: a worker that sees this number must find the epoch that belongs to it
+        )
 
     def end(self, worker: int, move: int) -> None:
         """Record that a worker has ended a pass that began after a move of the loader."""

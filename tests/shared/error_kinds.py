@@ -374,7 +374,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
-        Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
+        Kind("there is no argument …, expected …", "an argument that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],
     IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],
