@@ -8,7 +8,7 @@ import numpy as np
 from seqflow.kernels.arrays import Array
 from seqflow.signature.language import LIKE, Argument, Repeated, Rest, Signature, Sum
 
-LISTS_ADVICE = "sf.from_arrow(table) has flat values and lengths of columns of lists, sf.Sequence.from_lists(lists) those of lists"
+LISTS_ADVICE = "sf.from_arrow(table) has flat values and lengths of columns, sf.Sequence.from_lists(lists) those of lists"
 
 
 def holds_lists(array: Array) -> bool:
@@ -65,7 +65,7 @@ def instead_of_form(dtype: np.dtype[Any], rank: int | None) -> str:
             "those of pieces that starts mark"
         )
     if dtype.kind in "iuf" and rank is not None and rank > 1:
-        return "reduce_sum(padded != fill, axes=1) makes lengths of a padded array, and unpad(padded, lengths) its rows"
+        return "reduce_sum(padded != fill, axes=1) makes lengths of a padded array, unpad(padded, lengths) its rows"
     return ""
 
 

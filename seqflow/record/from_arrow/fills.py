@@ -224,7 +224,8 @@ def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> Non
 
 
 def unfit_message(value: Any, name: str, kind: pa.DataType) -> str:
-    return f"fill={value!r} is not a value of {name or 'the array'}, which has type {kind}{_for_lists(value, name, kind)}"
+    found = f"fill={value!r} is not a value of {name or 'the array'}, which has type {kind}"
+    return found + _for_lists(value, name, kind)
 
 
 def _for_lists(value: Any, name: str, kind: pa.DataType) -> str:
