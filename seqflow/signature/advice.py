@@ -8,7 +8,9 @@ import numpy as np
 from seqflow.kernels.arrays import Array
 from seqflow.signature.language import LIKE, Argument, Repeated, Rest, Signature, Sum
 
-LISTS_ADVICE = "sf.from_arrow(table) has flat values and lengths of columns, sf.Sequence.from_lists(lists) of lists"
+LISTS_ADVICE = (
+    "sf.from_arrow(table) has flat values and lengths of columns, sf.Sequence.from_lists(lists) of lists"
+)
 
 
 def holds_lists(array: Array) -> bool:
