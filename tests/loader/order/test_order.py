@@ -507,7 +507,9 @@ def test_a_file_of_other_rows_and_as_many_bytes_is_named_by_its_rows(tmp_path):
     with pytest.raises(sf.OpError, match=r"x\.npy had 4 rows, and has 8 now"):
         sf.Loader(path).load_state_dict(state)
     np.save(path, np.zeros(5, np.int16))
-    with pytest.raises(sf.OpError, match=rf"x\.npy had {size} bytes and 4 rows, and has {size + 2} and 5 now"):
+    with pytest.raises(
+        sf.OpError, match=rf"x\.npy had {size} bytes and 4 rows, and has {size + 2} and 5 now"
+    ):
         sf.Loader(path).load_state_dict(state)
 
 
