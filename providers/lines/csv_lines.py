@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
+from seqflow.arguments import ByteSize
 from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -86,7 +87,7 @@ class Csv(Format):
     """Whether values in quotes may have newlines; None looks at the first lines. It takes a pass over each file."""
     header: bool = True
     """False reads the first lines as rows; the columns are then those of `schema`, in order."""
-    batch_bytes: int | str = "4 MiB"
+    batch_bytes: ByteSize = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
+from seqflow.arguments import ByteSize
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
@@ -46,7 +47,7 @@ class JsonLines(Format):
     extra_fields: Literal["error", "ignore"] = "error"
     """Keys that are neither in the schema nor in the first lines: an error of their line, or left out. "ignore" reads
     only the keys of a given schema."""
-    batch_bytes: int | str = "4 MiB"
+    batch_bytes: ByteSize = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:
