@@ -38,10 +38,15 @@ def unknown_names(kind: str, given: Iterable[str], known: Iterable[str], signatu
     known = list(known)
     wrong = next((name for name in given if name not in known), None)
     if wrong is not None:
-        there = instead("attribute", wrong)
-        guess = f" ({there})" if there.partition("=")[0] in known else nearest(wrong, known)
         takes = ", ".join(known) or "none"
-        raise OpTypeError(f"there is no {kind} {wrong!r}{guess}, expected {takes}", advice=str(signature))
+        message = f"there is no {kind} {wrong!r}{nearest_argument(wrong, known)}, expected {takes}"
+        raise OpTypeError(message, advice=str(signature))
+
+
+def nearest_argument(name: str, known: Iterable[str]) -> str:
+    """Return the argument that is meant, in brackets: by its name elsewhere, or the nearest; else ""."""
+    known, there = list(known), instead("attribute", name)
+    return f" ({there})" if there.partition("=")[0] in known else nearest(name, known)
 
 
 def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError:

@@ -7,7 +7,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
-from seqflow.signature.advice import instead_of_lengths
 from seqflow.torch.arrays import to_array, to_lengths
 
 PackedLike = Annotated[Any, lambda value: hasattr(value, "batch_sizes"), "a PackedSequence"]
@@ -131,10 +130,7 @@ def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
 def _lengths(lengths: Any, rows: int) -> Array:
     found = to_lengths(lengths)
     if int(found.sum()) != rows:
-        raise LodError(
-            f"sum(lengths) is {found.sum()} but values has {rows} rows",
-            advice=instead_of_lengths("lengths", found, [("values", np.broadcast_to(0, rows))]),
-        )
+        raise LodError(f"sum(lengths) is {found.sum()} but values has {rows} rows")
     return found
 
 

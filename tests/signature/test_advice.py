@@ -139,6 +139,17 @@ def test_an_unknown_argument_names_the_nearest_one(call, name, advice):
     assert advice in str(error.value)
 
 
+def test_nets_and_sequences_name_the_argument_too():
+    for call in (
+        lambda: sf.Net("y, mask = pad(x, n, max_len=3)"),
+        lambda: auto.pad(sf.Sequence(X, N), max_len=3),
+    ):
+        with pytest.raises(SeqflowError, match="did you mean 'max_length'"):
+            call()
+    with pytest.raises(SeqflowError, match="'causal' .after=0 lets a query see no later key"):
+        sf.Net("y, lse = attention_within(q, n, q, q, causal=true)")
+
+
 def test_inputs_and_attributes_of_a_users_op_may_have_any_name():
     def named_freely(extra, unknown, *, check: int = 0, args: int = 1):
         """Return the sum."""
