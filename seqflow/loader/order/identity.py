@@ -524,13 +524,17 @@ def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
             return f"{path} is gone"
         if path not in before:
             return f"{path} is new"
-        (size, rows, content), (new_size, new_rows, new_content) = before[path], after[path]
-        if (size, rows) != (new_size, new_rows):
-            if rows is None or new_rows is None:
-                return f"{path} had {size} bytes, and has {new_size} now"
-            return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
+        (*sizes, content), (*new_sizes, new_content) = before[path], after[path]
+        counts = zip(sizes, new_sizes, ("bytes", "rows"), strict=True)
+        differing = [(had, has, unit) for had, has, unit in counts if None not in (had, has) and had != has]
+        if differing:
+            had_all = " and ".join(f"{had} {unit}" for had, _, unit in differing)
+            return f"{path} had {had_all}, and has {' and '.join(str(has) for _, has, _ in differing)} now"
         if content != new_content:
             return f"{path} has other content, of the same size"
+        if sizes != new_sizes:
+            known = ("were" if None in new_sizes else "were not", "are not" if None in new_sizes else "are")
+            return "the rows of {} {} known, and {} now".format(path, *known)
     return "the files are in another order"
 
 
