@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.providers.memory.python_values import array_of
+from seqflow.record.python_values import array_of
 from seqflow.providers.memory.rereadable import LazyFrames, Relations, open_rereadable
 from seqflow.providers.memory.streams import open_reader
 from seqflow.providers.memory.tables import open_table

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.lod import LoD
-from seqflow.providers.memory.python_values import array_of
+from seqflow.record.python_values import array_of
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.decoded_sizes import decoded_nbytes
