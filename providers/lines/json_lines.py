@@ -14,6 +14,7 @@ from pyarrow import types
 from seqflow import kernels
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.lines.documents import Layout
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
@@ -60,7 +61,7 @@ class JsonLines(Format):
         schema, as may a list of objects with "key" and "value". A later key is an error of its line, or left out with
         `extra_fields="ignore"`.
         """
-        opened = LineFiles.of(files)
+        opened = LineFiles.of(files, has_layouts=True)
         opened.leave_out_unreadable(is_row, parsed)
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
@@ -70,7 +71,11 @@ class JsonLines(Format):
         else:
             found, inferred = declared, ""
         line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
-        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
+        paths: dict[Layout, list[str]] = {}
+        for path in opened.paths if opened.layouts else ():
+            paths.setdefault(opened.layouts.get(path, ""), []).append(path)
+        others = [(replace(line_format, layout=layout), of_one) for layout, of_one in paths.items()]
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred, others)
 
 
 def is_readable(kind: pa.DataType) -> bool:
@@ -90,6 +95,7 @@ class JsonLineFormat:
     extra_fields: str
     left_out: frozenset[str] = frozenset()
     """Paths of keys of unknown type that are not read."""
+    layout: Layout = ""
     kind: ClassVar[str] = "jsonl"
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
