@@ -19,7 +19,7 @@ from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionErro
 from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
 from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split, without_query
-from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
+from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 
 _UNCOMMITTED = "_temporary"
 """Folder of what a writer of Hadoop and Spark has not committed."""
@@ -82,7 +82,8 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
         for path, absolute_path, is_excluded in zip(paths, whole, _matched(whole, patterns), strict=True):
             if not is_excluded:
                 found.setdefault(absolute_path, path)
-                if is_named:
+                # a glob that ends with .json names the suffix
+                if is_named or (is_json(place) and is_json(path)):
                     named.append(found[absolute_path])
     if not found:
         left_out = f" outside {excluded}" if excluded else ""
@@ -108,8 +109,10 @@ class Search:
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether the source would find a file at this path if it were opened again."""
         file = absolute(os.fspath(path))
-        kind = kind_of(file)
-        if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
+        of_json = self.kind == JSON or any(map(is_json, self.places))
+        kind, own = kind_of(file), "jsonl" if self.kind == JSON else self.kind
+        kind = "jsonl" if of_json and is_json(file) else kind
+        if kind is None if own is None else own in SUFFIXES.values() and kind != own:
             return False
         if _matched([file], [_pattern(_expand(text)) for text in self.excluded])[0]:
             return False

@@ -18,11 +18,11 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_copies, provider_of_row_files
 from seqflow.providers.memory.functions import BatchReader
-from seqflow.providers.memory.python_values import array_of
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import exact_cast
+from seqflow.record.python_values import array_of
 from seqflow.record.selection import Table
 from seqflow.record.validation import reading
 
