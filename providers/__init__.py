@@ -5,12 +5,9 @@ if __name__ != "seqflow.providers":
 
 from seqflow.providers.bad_files import BadFile, BadFiles
 from seqflow.providers.formats.arrow import Arrow
-from seqflow.providers.formats.avro import Avro
 from seqflow.providers.formats.megatron import Megatron
 from seqflow.providers.formats.numpy_files import Numpy
-from seqflow.providers.formats.orc import Orc
 from seqflow.providers.formats.parquet import Parquet
-from seqflow.providers.formats.sqlite import Sqlite
 from seqflow.providers.formats.tar import Tar
 from seqflow.providers.formats.text import Text
 from seqflow.providers.lines.criteo import Criteo
@@ -23,7 +20,6 @@ from seqflow.providers.provider import Block, Provider, Source
 
 __all__ = [
     "Arrow",
-    "Avro",
     "BadFile",
     "BadFiles",
     "Block",
@@ -33,12 +29,10 @@ __all__ = [
     "Libsvm",
     "Megatron",
     "Numpy",
-    "Orc",
     "OwnSource",
     "Parquet",
     "Provider",
     "Source",
-    "Sqlite",
     "Tar",
     "Text",
     "open",

@@ -117,9 +117,9 @@ def open(
             'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of the
             source, before `rename` and `fill`, and need not be among `columns`.
         kind: Kind of the source: "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy",
-            "orc", "avro", "megatron", "tar" or "sqlite"; a function of your own as "module:function", which
-            makes the source of `source` and `options` (docs/extending.md); or a kind that an installed
-            package offers. None takes it from the suffix. "text" reads every file as one row.
+            "megatron" or "tar"; a function of your own as "module:function", which makes the source of
+            `source` and `options` (docs/extending.md); or a kind that an installed package offers. None takes
+            it from the suffix. "text" reads every file as one row.
         format: Options of files of one format, `sf.Csv(delimiter=";")`; files of other formats are then left
             out of folders and globs.
         exclude: Pattern, or patterns, of files to omit.

@@ -15,11 +15,8 @@ _SUFFIXES_OF = {
     "jsonl": ".jsonl .ndjson",
     "csv": ".csv .tsv .tab",
     "numpy": ".npy .npz",
-    "orc": ".orc",
     "megatron": ".idx",
-    "avro": ".avro",
     "tar": ".tar",
-    "sqlite": ".sqlite .sqlite3 .db",
 }
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
@@ -54,7 +51,9 @@ _LATER = {
     "HDF5": ".h5 .hdf5 .hdf .nc",
     "tensors": ".pt .pth .ckpt .safetensors .pkl .pickle .bin .mat .msgpack .rds .dta .sav",
     "spreadsheets": ".xls .xlsx .xlsm .ods",
-    "databases but those of SQLite": ".duckdb .mdb .accdb",
+    "databases": ".sqlite .sqlite3 .db .duckdb .mdb .accdb",
+    "ORC": ".orc",
+    "Avro": ".avro",
 }
 _SHOWN = 3
 
@@ -144,6 +143,8 @@ def _unknown(path: str) -> str:
         found = f"has the suffix {what}: {form} can't be read yet"
     if form in ("TFRecord", "MDS"):
         found += ", but by a source of your own, as in docs/extending.md"
+    if form in ("ORC", "Avro", "databases"):
+        found += ", but by another package, as in docs/recipes.md"
     if suffix == ".bin":
         found += ", but Megatron's .idx next to it can"
     if suffix == ".json":

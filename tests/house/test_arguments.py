@@ -91,7 +91,7 @@ OPTIONS = dict.fromkeys(("columns", "where", "rename", "fill", "valid", "batch_b
 DOORS: dict[str, Door] = {
     "open": door(sf.open, read, source=TABLE, batch_bytes=None),
     "open Parquet": door(sf.open, read, source="x.parquet", partitioning=None, options=None),
-    **{name: door(getattr(sf, name)) for name in ("Arrow", "Avro", "Criteo", "JsonLines", "Megatron", "Numpy", "Orc", "Sqlite", "Tar", "Text")},
+    **{name: door(getattr(sf, name)) for name in ("Arrow", "Criteo", "JsonLines", "Megatron", "Numpy", "Tar", "Text")},
     "Parquet": door(sf.Parquet, lambda format: read(sf.open("x.parquet", format=format))),
     "Csv": door(sf.Csv, lambda format: read(sf.open("x.csv", format=format))),
     "Libsvm": door(sf.Libsvm, lambda format: read(sf.open("x.svm", format=format))),
