@@ -20,7 +20,7 @@ REFERENCE = {
     "Bad rows and files": "seqflow.BadRows seqflow.BadFiles",
     "open": "seqflow.open",
     "Formats of files": (
-        "seqflow.Arrow seqflow.Criteo seqflow.Csv seqflow.JsonLines seqflow.Libsvm seqflow.Megatron "
+        "seqflow.Arrow seqflow.Csv seqflow.JsonLines seqflow.Megatron "
         "seqflow.Numpy seqflow.Parquet seqflow.Tar seqflow.Text"
     ),
     "Sequence and LoD": "seqflow.Sequence seqflow.LoD",

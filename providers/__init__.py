@@ -10,10 +10,8 @@ from seqflow.providers.formats.numpy_files import Numpy
 from seqflow.providers.formats.parquet import Parquet
 from seqflow.providers.formats.tar import Tar
 from seqflow.providers.formats.text import Text
-from seqflow.providers.lines.criteo import Criteo
 from seqflow.providers.lines.csv_lines import Csv
 from seqflow.providers.lines.json_lines import JsonLines
-from seqflow.providers.lines.libsvm import Libsvm
 from seqflow.providers.opening import open
 from seqflow.providers.own_sources import OwnSource
 from seqflow.providers.provider import Block, Provider, Source
@@ -23,10 +21,8 @@ __all__ = [
     "BadFile",
     "BadFiles",
     "Block",
-    "Criteo",
     "Csv",
     "JsonLines",
-    "Libsvm",
     "Megatron",
     "Numpy",
     "OwnSource",

@@ -12,7 +12,7 @@ ROOMS = {
     "map_features": "features pool_features",
     "memory_pages": "large_pages",
     "net": "Net",
-    "providers": "Arrow BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Parquet Tar Text open",
+    "providers": "Arrow BadFiles Csv JsonLines Megatron Numpy Parquet Tar Text open",
     "record.from_arrow.columns": "from_arrow",
     "record.to_arrow": "to_arrow",
     "registry": "op",

@@ -36,11 +36,13 @@ each_format = pytest.mark.parametrize("form", WRITERS)
 
 
 @pytest.fixture(autouse=True)
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "my_formats.py").write_text(code_of("docs/recipes.md", "# my_formats.py"))
+    (tmp_path / "read_svm.py").write_text(code_of("docs/recipes.md", "# read_svm.py"))
     monkeypatch.syspath_prepend(tmp_path)
     yield
-    sys.modules.pop("my_formats", None)
+    for name in ("my_formats", "read_svm"):
+        sys.modules.pop(name, None)
 
 
 def written(form: str, folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -105,3 +107,18 @@ def test_files_of_a_store_are_read_in_a_job(
     }
     assert run(Job.from_dict(job, tmp_path)).rows == len(ROWS)
     assert pq.read_table(tmp_path / "out")["id"].to_pylist() == list(range(300))
+
+
+def test_lines_of_libsvm_are_read_in_a_job(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    (tmp_path / "train.svm").write_text("1 qid:7 1:0.5 3:2\n-1 qid:7\n0.5 qid:8 2:-1e3 # a comment\n")
+    rows = [
+        {"label": 1.0, "query": 7, "ids": [0, 2], "weights": [0.5, 2.0]},
+        {"label": -1.0, "query": 7, "ids": [], "weights": []},
+        {"label": 0.5, "query": 8, "ids": [1], "weights": [-1000.0]},
+    ]
+    path, kind = tmp_path / "train.svm", "read_svm:rows_of"
+    assert rows_of(sf.open(str(path), kind=kind)) == rows
+    job = {"source": {"paths": path.name, "kind": kind}, "output": {"path": str(tmp_path / "out")}}
+    run(Job.from_dict(job, tmp_path))
+    assert pq.read_table(tmp_path / "out").to_pylist() == rows
