@@ -152,7 +152,6 @@ DOORS: dict[str, Door] = {
     "take": door(loader().take, n=1),
     "trace": door(loader().trace, number=0),
     "Mix": door(sf.Mix, first, sources={"a": TABLE, "b": TABLE}, weights={"a": 1, "b": 2}, batch=4, threads=0),
-    "caffe2.run": Door(lambda inputs, num_outputs: sf.caffe2.run("LengthsSum", inputs, num_outputs=num_outputs), {"inputs": [X, N], "num_outputs": None}),
     "registry.get": door(sf.registry.get, name="pad"),
     "registry.register": Door(sf.registry.register, {"definition": 3}),
     "op": door(sf.op, signature="x[N] -> y[N]"),
