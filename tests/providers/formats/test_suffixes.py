@@ -80,6 +80,13 @@ def test_a_folder_says_how_many_files_it_left_out(tmp_path):
         sf.open([tmp_path / "a.py", tmp_path / "b.h5"])
 
 
+@pytest.mark.parametrize("name", ["a.orc", "a.avro", "a.db", "a.svm"])
+def test_a_format_that_another_package_reads_is_an_error_that_names_the_recipe(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ProviderOptionError, match=r"can't be read yet, but by another package, .*recipes.md"):
+        sf.open(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", ["f.json", "f.JSON"])
 def test_json_is_left_out_of_folders_unless_it_is_named_or_asked_for(tmp_path, name):
     path = tmp_path / name
