@@ -1,6 +1,5 @@
 """Trace rows of an output: open the job of its manifest again and count its batches."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from seqflow.errors import JobError
 from seqflow.files.outputs import last_manifest
 from seqflow.files.place import is_uri
 from seqflow.files.store import StoreFiles
+from seqflow.files.writing import StoreWriter
 from seqflow.identity.sections import listed
 from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
@@ -146,26 +146,12 @@ def _object_of(uri: str, options: Mapping[str, Any] | None) -> tuple[str, dict[s
         listed = content["files"] if has_form(content, _FILES) else ()
         entry = next((one for one in listed if f"{folder}/{one['name']}" == uri), None)
         if entry is not None:
-            file = OutputFile.from_json(Path(), entry)
-            if not _is_in_store(file, uri, files):
+            file, there = OutputFile.from_json(Path(), entry), StoreWriter(files).find(uri)
+            # equal bytes that were uploaded again have another etag in some stores
+            if there is None or not (there.version == file.version or there.sha256 == file.checksums.whole):
                 raise JobError(f"trace: {uri!r} is not as its job has written it: it was changed, or is gone")
             return uri if root != folder else root, content, file
     raise JobError(f"trace: {uri!r} is not a file of an output: no manifest next to it names it")
-
-
-def _is_in_store(file: OutputFile, uri: str, files: StoreFiles) -> bool:
-    found = files.entry(uri)
-    if found is None or found.size != file.nbytes:
-        return False
-    if file.version and found.version == file.version:
-        return True
-    with files.stream(
-        uri
-    ) as content:  # equal bytes that were uploaded again have another etag in some stores
-        digest = hashlib.sha256()
-        while part := content.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest() == file.checksums.whole
 
 
 def _job_of(target: Path | str, manifest: Mapping[str, Any]) -> Job:

@@ -24,37 +24,29 @@ def advice_on_lengths(signature: Signature, values: Iterable[Any]) -> str:
 
     `values` has one value for each input, and for a group a list with one list for each of its arguments.
     """
-    for arguments in _calls(signature, values):
-        for argument, lengths in arguments:
-            described = [
-                (one.name, array)
-                for one, array in arguments
-                if one.dims
-                and isinstance(one.dims[0], Sum)
-                and one.dims[0].of == argument.name
-                and array.ndim
-            ]
-            if argument.is_lengths and (found := instead_of_lengths(argument.name, lengths, described)):
+    for given in _calls(signature, values):
+        arrays = {argument: array for argument, value in given if (array := _array(value)) is not None}
+        for lengths in filter(lambda one: one.is_lengths, arrays):
+            described = [(one.name, arrays[one]) for one in arrays if one.dims[:1] == (Sum(lengths.name),)]
+            if found := instead_of_lengths(lengths.name, arrays[lengths], described):
                 return found
     return ""
 
 
-def _calls(signature: Signature, values: Iterable[Any]) -> Iterator[list[tuple[Argument, Array]]]:
-    """Yield the arguments that are given as arrays: plain ones, then those of each repetition of a group."""
+def _calls(signature: Signature, values: Iterable[Any]) -> Iterator[list[tuple[Argument, Any]]]:
+    """Yield the arguments with their values: plain ones, then those of each repetition of a group."""
     pairs = list(zip(signature.inputs, values, strict=False))
-    yield list(_arrays((item, value) for item, value in pairs if isinstance(item, Argument)))
+    yield [(item, value) for item, value in pairs if isinstance(item, Argument)]
     for item, value in pairs:
-        if isinstance(item, Repeated):
-            for one in zip(*value, strict=False):
-                yield list(_arrays(zip(item.arguments, one, strict=True)))
+        if isinstance(item, Repeated) and all(isinstance(one, (list, tuple)) for one in value):
+            yield from (list(zip(item.arguments, one, strict=True)) for one in zip(*value, strict=False))
 
 
-def _arrays(pairs: Iterable[tuple[Argument, Any]]) -> Iterator[tuple[Argument, Array]]:
-    for argument, value in pairs:
-        try:
-            yield argument, np.asarray(value)
-        except Exception:  # raised by the object's own __array__; another error says so
-            continue
+def _array(value: Any) -> Array | None:
+    try:
+        return None if value is None else np.asarray(value)
+    except Exception:  # raised by the object's own __array__; another error says so
+        return None
 
 
 def instead_of_form(dtype: np.dtype[Any], rank: int | None) -> str:
@@ -78,8 +70,8 @@ def instead_of_lengths(name: str, given: Array, described: Iterable[tuple[str, A
     if given.ndim != 1 or given.dtype.kind not in "iu" or not given.size or int(given.min()) < 0:
         return ""
     for other, array in described:
-        rows = len(array)
-        if sum(given.tolist()) == rows:
+        rows = len(array) if array.ndim else 1
+        if given.sum(dtype=np.float64) == rows:
             continue
         if array.ndim > 1 and rows == len(given) and int(given.max()) <= array.shape[1]:
             return f"unpad({other}, {name}) has the rows of a padded array"
