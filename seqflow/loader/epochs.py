@@ -27,7 +27,7 @@ from seqflow.torch.tensors import to_tensors
 
 @explains_missing(
     "Loader",
-    hidden=("batches deal is_elsewhere is_resuming iteration loaders passes pipeline place quotas recipe"),
+    hidden=("batches deal is_elsewhere is_resuming iteration loaders passes pipeline place recipe"),
 )
 @checked()
 class EpochBatches:
