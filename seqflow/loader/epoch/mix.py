@@ -50,6 +50,8 @@ class FixedOrder:
 
     def __init__(self, weights: Sequence[float], phases: Array) -> None:
         self._shares, self._phases = np.array(weights) / sum(weights), phases
+        self.settled = int(_NEVER)
+        """From this batch on, no batch comes: numbers end."""
 
     def members(self, start: int, count: int) -> tuple[Array, Array]:
         """int64 twice: the sources of `count` batches from `start` on, and the number of earlier batches of
@@ -86,7 +88,7 @@ class ScheduledOrder:
 
     def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
         self.shares = shares_of(weights)
-        self._settled = settled(self.shares)
+        self.settled = settled(self.shares)
         """From this batch on, no batch comes from a source whose weight stays at 0."""
         self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
         self._members = np.zeros(0, np.int32)
@@ -100,7 +102,7 @@ class ScheduledOrder:
 
     def near(self, member: int, number: int) -> int | None:
         while self._before[-1, member] <= number:
-            if self.shares.end(member) is not None and len(self._members) >= self._settled:
+            if self.shares.end(member) is not None and len(self._members) >= self.settled:
                 return None  # its weight is 0 from here on: this ends every search
             self._grow(len(self._members) + 1)
         return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
@@ -248,11 +250,10 @@ class Picks:
                 assert last is not None
                 before = [self.before(member, batch) for batch in range(first, last + 1)]
                 return first + np.searchsorted(before, numbers + done, side="right") - 1
-            rows, last = [], 0
-            for number in (numbers + done).tolist():
-                row = self.row(member, number)
-                last = last if row is None else row  # after its last batch no other of the member comes
-                rows.append(last)
+            rows = [self.row(member, number) for number in (numbers + done).tolist()]
+            if None in rows:  # batches that never come belong where the last one is that does
+                last = self.row(member, self.before(member, self._order.settled) - 1)
+                rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)
 
         return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
@@ -367,6 +368,8 @@ class MixTable:
         for member in range(len(self.counts)):
             # a source without rows is found at once
             first = 0 if self.picks.would_come(member, 0) else -1
+            if self.picks.quotas is not None and not self._stops_first:
+                first = max(first, self.picks.before(member, k))  # its last row may have come before
             end = self._end_of(member, max(first, self.picks.before(member, k + 1) - 1))
             if isinstance(end, Missing):
                 return end

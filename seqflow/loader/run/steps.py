@@ -41,7 +41,8 @@ class Pool:
             self.spans = [Span(rows.batches.dealt(np.arange(len(at.numbers)), counts), 0, len(counts))]
         self._ends = np.cumsum(counts)
         """For each batch, the place after the last one that it has in the stream, counted over the pool."""
-        self.starts = np.cumsum([0, *(span.stop - span.start for span in self.spans)])
+        sizes = [len(counts)] if len(found) == 1 else [span.stop - span.start for _, _, span in found]
+        self.starts = np.cumsum([0, *sizes])
         numbers = frozenset(one.window.number for one in self.windows)
         first = found[0][0].pieces[0][0]
         self.span = PoolSpan(first, found[-1][0].window, numbers, ends=False)
