@@ -228,15 +228,11 @@ class Picks:
             return max(ends, default=0)
         found: list[int] = []
         quotas = self.quotas
-        # a source that comes rarely takes long to be found
-        for of in (
-            counts.items()
-            if quotas is None
-            else sorted(counts.items(), key=lambda of: quotas.earliest(*of) or 0)
-        ):
-            if quotas is None or not found or (quotas.earliest(*of) or 0) <= min(found):
-                row = self.row(*of)
-                found += [] if row is None else [row]
+        least = {of: 0 if quotas is None else quotas.earliest(*of) or 0 for of in counts.items()}
+        for of in sorted(least, key=lambda of: least[of]):
+            # a row of a source that comes rarely takes long to be found
+            if least[of] <= min(found, default=least[of]) and (row := self.row(*of)) is not None:
+                found.append(row)
         return min(found, default=0)
 
     def numbering(self, member: int, done: int) -> Numbering:
