@@ -16,7 +16,7 @@ from pyarrow import types
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.expression import filter_syntax
 from seqflow.expression.filter_parser import refuse
-from seqflow.providers.filter.arrow_expressions import Field, structure
+from seqflow.providers.filter.arrow_expressions import ArrowCall, Field, structure
 from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
 from seqflow.providers.filter.comparisons import (
     COMPARISONS,
@@ -173,7 +173,7 @@ class _Binder:
         if tree.name == "%" and is_float:
             self.fail(tree, "% takes integers, found a float")
         if tree.name == "%":  # no casts of int64, which the text of the filter would show
-            plain = (one.expression if one.type == kind else one.expression.cast(kind) for one in values)
+            plain = (one.expression if _has_type(one, kind) else one.expression.cast(kind) for one in values)
             return Value(remainder(*plain), kind)
         # integers beyond 2**53 are rounded to floats, but uint64 beyond int64 is an error
         operands = [one.cast(kind, safe=not is_float) for one in operands]
@@ -272,6 +272,13 @@ class _Binder:
 
     def shown(self, tree: filter_syntax.Filter) -> str:
         return tree.name if isinstance(tree, filter_syntax.Column) else repr(tree.token.text)
+
+
+def _has_type(value: Value, kind: pa.DataType) -> bool:
+    """Return whether Arrow sees this type, too: dictionaries, and lengths, which it counts in int32, have another."""
+    node = structure(value.expression)
+    is_length = isinstance(node, ArrowCall) and node.function in ("list_value_length", "binary_length")
+    return bool(value.type == kind) and not value.is_coded and not is_length
 
 
 def _joined(function: Any, parts: Sequence[Any]) -> Any:

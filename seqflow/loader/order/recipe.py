@@ -242,7 +242,9 @@ def check_unchanged(stamps: Stamps, path: str, may_be_gone: bool) -> None:
     """Raise ProviderError when a file has changed since its blocks were listed, or is gone and may not be."""
     then = None if is_uri(path) else stamps.get(path)
     if then is not None and (now := stamp_of(path)) != then and not (now is None and may_be_gone):
-        what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+        what = f"was written again, with {then[0]} bytes as before"
+        if now is None or now[0] != then[0]:
+            what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now"
         raise ProviderError(
             f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
         )
