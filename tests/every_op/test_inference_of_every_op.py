@@ -132,9 +132,10 @@ def test_each_dtype_next_to_each_other_gives_results_of_the_dtype_that_is_inferr
         for name in cast:
             for own in NUMBERS:
                 dtypes = {other: own if other == name else others for other in cast}
-                made = {}
-                for other, dtype in dtypes.items():
-                    made |= each({other: inputs[other]}, lambda x, dtype=dtype: x.astype(dtype))
+                made = {
+                    n: each({n: inputs[n]}, lambda x, n=n, dtypes=dtypes: x.astype(dtypes[n]))[n]
+                    for n in cast
+                }
                 try:
                     specs = op.infer(each(inputs | made, TensorSpec.of), attributes).outputs
                     found = results(op, inputs | made, attributes)
