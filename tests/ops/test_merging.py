@@ -117,5 +117,5 @@ def test_keys_that_int64_cannot_hold_are_refused():
         lambda: ops.merge_multi_list_features(data, [key, key], ones, ones),
         lambda: ops.merge_multi_map_features(data, [key, key], keys, ones, ones),
     ):
-        with pytest.raises(SeqflowError, match="keys"):
+        with pytest.raises(sf.SeqflowError, match="keys"):
             call()
