@@ -122,8 +122,8 @@ def open(
             of which `columns`, `rename`, `fill` and `valid` take a part.
         columns: Columns to read, or fields of them (`docs.title`), in this order; None reads all.
         where: Condition that is true for the rows to keep, not false or null: text such as `"lang in ['py',
-            'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of the
-            source, before `rename` and `fill`, and need not be among `columns`.
+            'c'] and tokens.lengths > 30"`. Its names are those of the source, before `rename` and `fill`, and
+            need not be among `columns`.
         kind: Kind of the source: "parquet", "arrow", "text", "jsonl", "csv", "numpy", "megatron" or
             "tar"; a function of your own as "module:function", which makes the source of `source` and
             `options` (docs/extending.md); or a kind that an installed package offers. None takes it from the

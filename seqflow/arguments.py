@@ -46,13 +46,14 @@ def _are_columns(names: Any) -> bool:
     return are_distinct(names) and not (isinstance(names, abc.Collection) and len(names) == 0)
 
 
-def at_least_one(plan: str, **counts: int | None) -> None:
-    """OpError unless each count is an int, 1 or more, or left out."""
+def at_least_one(plan: str, most: int = 2**63 - 1, **counts: int | None) -> None:
+    """OpError unless each count is an int, from 1 to `most`, or left out."""
     for name, count in counts.items():
         if count is not None and (
-            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
+            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= most
         ):
-            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 or more, of 64 bits")
+            bound = "or more, of 64 bits" if most == 2**63 - 1 else f"to {most:,}"
+            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 {bound}")
 
 
 def is_number(value: object, kinds: tuple[type, ...] = (int, float)) -> bool:

@@ -164,7 +164,7 @@ class Cache:
 
 
 def _write(path: str, pieces: Iterable[Any], *, is_copy: bool = False) -> int:
-    """Write pieces to a file that is there as a whole or not at all, and after them, but for a copy, their CRC-32."""
+    """Write pieces to a file that is there as a whole or not at all, followed by their CRC-32 unless it is a copy."""
     temporary, crc = f"{path}.{os.getpid()}-{threading.get_ident()}", 0
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:

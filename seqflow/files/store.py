@@ -90,7 +90,7 @@ class StoreFiles:
         # a fork may change its system, such as one in memory
         system = client.identity if has_name else f"{self._own} {os.getpid()}"
         url, _, query = self._urls.get(path, path).partition("?")
-        is_signed = key == "" and "sig" in query.lower()  # the next signature is another one
+        is_signed = key == "" and "sig" in query.lower()  # each signature differs
         return f"{system}\0{url}?{'' if is_signed else query}"
 
     def of(self, paths: Iterable[str]) -> "StoreFiles":

@@ -261,8 +261,8 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
 def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
     if not isinstance(weight, Mapping):
         number: float = _checked(weight, float, name, job_file)
-        if not (is_number(number) and number > 0):
-            job_file.fail(name, f"weight is {number}, expected a number above 0")
+        if not (is_number(number) and number >= 0):
+            job_file.fail(name, f"weight is {number}, expected a number, 0 or more")
         return number
     _check_known(("points", "linear"), weight, name, job_file, "a weight")
     points = weight.get("points")

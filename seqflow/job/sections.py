@@ -88,7 +88,7 @@ class MixSource:
     name: str = ""
     """Name of the source in errors and traces; the paths if it is not given."""
     weight: float | Schedule
-    """Weight of the source: a number above 0; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the
+    """Weight of the source: a number, 0 or more; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the
     weight from each of these batches on, changing in a straight line to the next if `linear` is true."""
     source: SourceSection
     """All other keys of the section."""

@@ -28,8 +28,7 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "batches deal is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place quotas "
-        "recipe"
+        "batches deal is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
     ),
 )
 @checked()

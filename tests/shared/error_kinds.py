@@ -326,7 +326,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
         Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
-        Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
+        Kind("where is …, expected text, such as …", "something that is not a condition", "text, as [filters](sources.md#filters) have it", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [

@@ -91,6 +91,7 @@ class LoaderIdentity:
             "bad_rows": recipe.bad_rows,
             **_bad_files(recipe.source),
             **self._conditions("keep", "require"),
+            **({} if recipe.member is None else {"member": recipe.member}),
         }
 
     def _conditions(self, *options: str) -> dict[str, Any]:
