@@ -21,10 +21,16 @@ class DroppedRows:
     """Their positions, ascending, by origin and index of their block."""
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Their number by reason, and by a part of the source."""
+    too_short: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that stay because they are too short to compare, by the reason for which others are left out."""
 
     @classmethod
     def of_places(
-        cls, places: Tensor, blocks: Iterable[Block], counts: Mapping[str, Mapping[str, int]]
+        cls,
+        places: Tensor,
+        blocks: Iterable[Block],
+        counts: Mapping[str, Mapping[str, int]],
+        too_short: Mapping[str, int],
     ) -> "DroppedRows":
         """Return the rows at int64 places, ascending: block number * 2**32 + row in the block.
 
@@ -45,7 +51,7 @@ class DroppedRows:
                 found[block.origin, block.index] = positions
         if by_block:
             raise _changed("the source has fewer blocks", next(iter(by_block.values()))[0])
-        return cls(found, counts)
+        return cls(found, counts, too_short)
 
     def count(self, block: Block) -> int:
         """Return the number of rows of a block that are left out."""

@@ -45,7 +45,8 @@ def curated(job: Job, opened: Provider) -> Provider:
     against = _keys(job, "against") if exact is not None and exact.against else None
     verdicts = find_verdicts(_keys(job, "keys"), job.rules, against)
     blocks = list(replace(opened, where=None).blocks())
-    source = opened.without(DroppedRows.of_places(verdicts.places, blocks, _counts(job, blocks, verdicts)))
+    counts = _counts(job, blocks, verdicts)
+    source = opened.without(DroppedRows.of_places(verdicts.places, blocks, counts, verdicts.too_short))
     if job.source.columns is None:
         return source
     return replace(source, schema=select_schema(source.schema, job.source.columns))

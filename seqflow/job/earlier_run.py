@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from seqflow.curation.rules import COMPARISON, RULES
 from seqflow.errors import JobError
 from seqflow.files.place import absolute, is_uri
-from seqflow.identity.sections import Difference, differences, listed
+from seqflow.identity.sections import Difference, by_value, differences, listed, section
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -69,7 +70,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        **{rule.name: asdict(rule) for rule in job.rules},
+        **{rule.name: {**asdict(rule), "comparison": COMPARISON} for rule in job.rules},
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
@@ -96,6 +97,18 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         for key, value in section
         if key not in _ACCESS
     } | identity_of_mix(loader)
+
+
+def _rule_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    are_rules = isinstance(then, Mapping) and isinstance(now, Mapping)
+    if are_rules and then.get("comparison") != now.get("comparison"):
+        yield f"[{name}] compares rows in another way than the version of seqflow that has written it"
+    else:
+        yield from by_value(name, then, now)
+
+
+for _rule in RULES:
+    section(_rule.name, _rule_differences)
 
 
 def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:

@@ -115,6 +115,7 @@ class OutputNames:
                     "input",
                     "appended",
                     "curated",
+                    "too_short",
                 )
                 if key in content
             },
