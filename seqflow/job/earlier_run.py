@@ -74,11 +74,11 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
-    for section in ("prepare", "net"):
-        if settings[section] is not None:
-            names = settings[section]["names"]
+    for part in ("prepare", "net"):
+        if settings[part] is not None:
+            names = settings[part]["names"]
             files = {name: os.path.basename(job.constants[name]) for name in names["constants"]}
-            settings[section] = {**settings[section], "names": {**names, "constants": files}}
+            settings[part] = {**settings[part], "names": {**names, "constants": files}}
     described: dict[str, Any] = json.loads(json.dumps(settings, default=repr))
     return described
 

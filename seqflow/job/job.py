@@ -81,10 +81,17 @@ class Job:
     """Path of the job file; None if there is none."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Settings that were replaced, by their dotted names; paths among them are absolute."""
+    before_rules: bool = False
+    """Whether this is the job of all rows, before its rules are applied."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Rules of curation, in the order in which they are applied."""
+        """Rules of curation, in the order in which they are applied; none of the job of all rows."""
+        return () if self.before_rules else self.later_rules
+
+    @property
+    def later_rules(self) -> tuple[Rule, ...]:
+        """Rules of curation, also of the job of all rows."""
         return tuple(filter(None, (self.decontaminate, self.deduplicate, self.near_duplicates)))
 
     @property
@@ -95,7 +102,7 @@ class Job:
 
     def without_rules(self) -> Job:
         """Return the job of all rows: before the keys of its rows are known."""
-        return replace(self, decontaminate=None, deduplicate=None, near_duplicates=None)
+        return replace(self, before_rules=True)
 
     def without_quarantine(self) -> Job:
         """Return the job whose bad rows are only counted, as are damaged files if they would be entered in a file."""
