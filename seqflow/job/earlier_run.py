@@ -18,6 +18,7 @@ from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
+from seqflow.output.output_names import damaged_progress
 from seqflow.output.target import Target
 
 _NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
@@ -161,10 +162,7 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
             "  go on with that version; --overwrite begins again"
         )
     if content is None or not has_form(content, form):
-        raise JobError(
-            f"output: the progress file {target.progress!r} is damaged, or of no job\n"
-            "  --overwrite begins again"
-        )
+        raise damaged_progress(target.progress)
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
         return EarlierRun(content, is_complete=False)
