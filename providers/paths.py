@@ -18,7 +18,8 @@ from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split
+from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, split
+from seqflow.hidden import shown
 from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")

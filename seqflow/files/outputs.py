@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from seqflow.errors import MissingSourceError
-from seqflow.files.place import Entry, Files, join, shown
+from seqflow.files.place import Entry, Files, join
+from seqflow.hidden import shown
 
 LOG = ".progress"
 """Folder of the log of an output, next to its manifest."""

@@ -12,6 +12,7 @@ from typing import Any
 from seqflow.arguments import FilePath, checked
 from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
+from seqflow.hidden import hides_credentials
 from seqflow.job import sections
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
@@ -24,6 +25,7 @@ _UNTIL_PREPARE = (
 
 
 @checked()
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Sections of a job: source → prepare → batch → net → output.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
+from seqflow.hidden import hides_credentials
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
 from seqflow.providers.formats.options import option_types
 
@@ -12,7 +13,7 @@ from seqflow.providers.formats.options import option_types
 class StoreSection:
     """Keys of [source] that say how one gets to files in a store. They decide no rows: a resume may have others."""
 
-    storage_options: dict[str, Any] | None = None
+    storage_options: dict[str, Any] | None = field(default=None, repr=False)
     """Options of the store, a section [source.storage_options]: `aws_region`, `endpoint_url` and others, but no
     secrets, which are found in the environment."""
     cache: str | None = None
@@ -21,6 +22,7 @@ class StoreSection:
     """Most bytes of that folder (default: 16 GiB)."""
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
@@ -152,6 +154,7 @@ class FeatureSection:
     """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSection:
     """The files that batches are written to."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from seqflow.drawing.tables import html_table
 from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.hidden import hides_credentials
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.output.file_writer import KIND_OF_SUFFIX
@@ -75,6 +76,7 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
     return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True)
 class BadRows:
     """The policy for rows that cannot be used.
