@@ -31,12 +31,16 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
+def _is_count_or_none(found: Any) -> bool:
+    return found is None or is_count(found)
+
+
 _LATER: Mapping[str, Any] = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
-    "bad_files": [(str, object, str, object)],
+    "bad_files": [(str, _is_count_or_none, str, _is_count_or_none)],
 }
 """Counts that runs of older versions have not saved."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}

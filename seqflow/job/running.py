@@ -149,7 +149,9 @@ def run(
             check_appends(job, loader, output)
         options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
         found = _write_output(job, loader, output, progress, append, **options)
-    if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
+    if (
+        found.new is not None and found.new.paths and found.outcome != "appended"
+    ):  # an earlier run was completed first
         return run(job, progress, append=True)
     return _report(found, loader, opened, perf_counter() - started)
 
@@ -209,7 +211,7 @@ def _write_output(
         damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
         if damaged:
             record = output.reopen(record)
-        elif earlier.is_complete and new is not None:
+        elif earlier.is_complete and new is not None and new.paths:
             record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
