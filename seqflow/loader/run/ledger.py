@@ -523,7 +523,8 @@ class BadRowHandler:
         only sign.
         """
         # one row may be all that a source has; if all of many are bad, a setting is wrong
-        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
+        # batches whose rows a net has refused are empty, and are counted
+        if stats.bad_rows > 1 and not (stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, "
                 f"{self._cause(stats.reasons, is_all=True)}",
