@@ -18,7 +18,6 @@ from seqflow.files.place import Files, Range, absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.file_set import FileSet
-from seqflow.providers.filter.arrow_expressions import structure
 from seqflow.providers.filter.row_filter import Condition
 from seqflow.providers.filter.value_ranges import (
     UNKNOWN,
@@ -358,7 +357,7 @@ def _may_fulfil(
 ) -> Sequence[bool]:
     """Return whether rows of each file may fulfil a condition, from the values in the names of folders."""
     try:
-        tree = structure(condition.bind(pa.schema([*own, *folders])))
+        tree = condition.bind(pa.schema([*own, *folders]))
     except UnknownColumnError:  # reported with a better message when the files are open
         return [True] * len(found)
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {

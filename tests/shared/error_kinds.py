@@ -226,6 +226,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("there is no argument …, expected …", "an argument that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("…: … is missing", "an input or attribute of an op was not given", "`seqflow ops NAME`; for a Sequence the op of `seqflow.auto`", lambda: ops.truncate(X, N)),
         Kind("…: found … inputs, expected …", "an attribute of an op was given by position", "the second line has the keywords", lambda: ops.truncate(X, N, 2)),
         Kind("… has no option …", "an argument that the method does not have", "the second line, or `help`", lambda: sf.Loader(TABLE).to("torch", device="cpu")),
@@ -255,7 +256,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets raise a NetError", "`seqflow ops --search WORDS` finds ops by purpose", lambda: sf.registry.get("truncat")),
-        Kind("… is not a covered operator of Caffe2", "an operator that is not covered", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
     ],
     ExpressionError: [
         Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
@@ -315,7 +315,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… has the suffix …, which is not known, expected …", "the content is not used to guess the format", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
         Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
         Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
-        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", documents=True)),
         Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
         Kind("… is given next to format", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
@@ -326,7 +326,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
         Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
-        Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
+        Kind("where is …, expected text, such as …", "something that is not a condition", "text, as [filters](sources.md#filters) have it", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [
@@ -374,7 +374,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
-        Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],
     IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],
