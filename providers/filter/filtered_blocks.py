@@ -92,6 +92,7 @@ class FilteredReader:
     ) -> KeptRows:
         """Return the kept rows of a block. Rows that can't be read are kept: they are bad rows, not rows left out."""
         assert isinstance(block, FilteredBlock)
+        self.filter.dropped.check(block.inner)
         if block.num_rows == 0:
             return KeptRows(empty_table(schema), range(0), block.left_out or 0)
         if block.is_whole:
