@@ -65,7 +65,7 @@ class RowFinder:
         inside[self._quotes(data)] = 1
         # 8 bits may overflow: only the lowest counts
         outside = (np.cumsum(inside, dtype=np.uint8) + np.uint8(self._odd_quotes)) & 1 == 0
-        letters = data | 0x20  # [ and { are one letter, and so are ] and }
+        letters = data | 0x20  # joins [ with {, and ] with }
         opens, closes = (letters == _OPEN) & outside, (letters == _CLOSE) & outside
         depths = self._depth + np.cumsum(opens.astype(np.int8) - closes, dtype=np.int64)
         found, newlines = data.copy(), data == _NEWLINE
