@@ -20,6 +20,7 @@ def test_a_source_is_read_as_it_was(kind: str, in_folders: bool, name: str, tmp_
     found, recorded = record(kind, in_folders, tmp_path), RECORDED[name]
     if found["read"] is None:
         pytest.skip("its package is not installed")
+    assert found["epoch"] == recorded["epoch"]
     assert found["identity"] == recorded["identity"]
     differing = {case: one for case, one in found["read"].items() if one != recorded["read"][case]}
     assert differing == {case: recorded["read"][case] for case in differing}

@@ -1,4 +1,5 @@
-"""Sources of every kind and what reading them gives, as JSON: `python tests/shared/reading_cases.py` records them again.
+"""Sources of every kind and what reading them gives, as JSON: `python tests/shared/reading_cases.py` records them again,
+or those that are named.
 
 Each kind is read whole, in slices, under filters, without some of its columns, damaged, and with rows that do not fit;
 rows are recorded by their number and a checksum, with what else a read tells. The identity of a loader of the source is
@@ -142,12 +143,15 @@ FILES = {
         "id % 3 == 1",
     ),
     "csv": (write_csv, {"format": sf.Csv(batch_bytes=1500)}, "id % 3 == 1 and x > 20"),
-    "text": (write_text, {"format": sf.Text(encoding="utf-8", batch_bytes=1500)}, "lengths(text) > 200"),
+    "text": (write_text, {"format": sf.Text(encoding="utf-8", batch_bytes=1500)}, "lengths(text) > 100"),
     "numpy": (write_numpy, {"format": sf.Numpy(batch_bytes=1500)}, "id % 3 == 1 and x > 20"),
     "megatron": (write_megatron, {"format": sf.Megatron(batch_bytes=900)}, "lengths(tokens) > 2"),
     "tar": (write_tar, {"format": sf.Tar(batch_bytes=900)}, "cls == '5'"),
 }
 """How files of a kind are written, the options to open them with, and a condition."""
+
+
+COUNTS = ("rows", "batches", "filtered", "bad_rows", "dropped")
 
 
 class Own:
@@ -400,6 +404,23 @@ def identities(kind, folder, *, in_folders=False):
     return found
 
 
+def epoch(kind, folder, *, in_folders=False):
+    """The batches of a loader in one window, where they come from, and what it counts."""
+    opened, where = openers(kind, folder, in_folders)
+    if opened is None:
+        return None
+    look, found = Recorder(folder), {}
+    for name, options in {"plain": {}, "filter": {"where": where}}.items():
+        loader = sf.Loader(opened(**options), batch=20, bad_rows="skip", shuffle=True, threads=0)
+        rows = [checksum({name: repr(batch[name].tolist()) for name in batch}) for batch in loader]
+        counts = {name: getattr(loader.stats(), name) for name in COUNTS}
+        found[name] = [f"{len(rows)} batches {checksum(rows)}", counts]
+        if rows and not loader.source.is_stream:
+            traces = [(look.shown(one.file), one.block, one.row) for one in loader.trace(0)]
+            found[name].append(f"trace {checksum(traces)} {traces[0][0]}")
+    return found
+
+
 def portable(value):
     """An identity without the sizes and digests of files, which writers of other versions write differently."""
     if isinstance(value, dict):
@@ -425,14 +446,16 @@ def record(kind, in_folders, folder):
     (folder / "read").mkdir(), (folder / "identity").mkdir()
     found = {
         "read": read_all(kind, folder / "read", in_folders=in_folders),
+        "epoch": epoch(kind, folder / "identity", in_folders=in_folders),
         "identity": identities(kind, folder / "identity", in_folders=in_folders),
     }
     return json.loads(json.dumps(found))
 
 
 if __name__ == "__main__":
-    recorded = {}
+    recorded = json.loads(READ.read_text(encoding="utf-8")) if READ.exists() else {}
     for kind, in_folders in cases():
-        with tempfile.TemporaryDirectory() as folder:
-            recorded[name_of(kind, in_folders)] = record(kind, in_folders, Path(folder))
+        if name_of(kind, in_folders) in (sys.argv[1:] or recorded):
+            with tempfile.TemporaryDirectory() as folder:
+                recorded[name_of(kind, in_folders)] = record(kind, in_folders, Path(folder))
     READ.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
