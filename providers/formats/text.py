@@ -17,6 +17,7 @@ from seqflow.printable import printable_line, without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.source import Source, Wanted
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
@@ -24,7 +25,7 @@ from seqflow.record.selection import Selection, Table, selection
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource:
+class TextSource(Source):
     """Files in order; block i holds the files `limits[i]` … `limits[i + 1] - 1`."""
 
     paths: tuple[str, ...]
@@ -33,7 +34,7 @@ class TextSource:
     selection: Selection
     encoding: str | None
     errors: str
-    store: Files = LOCAL
+    file_per_row = True
 
     @property
     def num_rows(self) -> int:
@@ -54,14 +55,15 @@ class TextSource:
         entries = map(self.store.entry, filter(is_uri, self.paths_of(block)))
         return [(one.path, 0, one.size) for one in entries if one is not None]
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         paths = self.paths_of(block)
         chosen = self.selection.to(schema)
         columns = []
         for position, field in zip(chosen.present, chosen.of_source, strict=True):
             read = _names if position == 0 else self._contents
             columns.append(read(paths, field, bad_rows))
-        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
+        yield chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
 
     def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
         reasons: dict[int, str] = {}
@@ -102,7 +104,7 @@ class Text(Format):
             content = pa.field("text", pa.large_string() if wide else pa.string())
         chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *files.picked)
         source = TextSource(
-            tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, files.store
+            tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, store=files.store
         )
         return files.provider("text", chosen.schema, source)
 

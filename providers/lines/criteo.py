@@ -13,7 +13,7 @@ from seqflow import kernels
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Malformed, excerpt
-from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.text_lines import LineFiles, LineFormat
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
@@ -59,7 +59,7 @@ def _has_label(line: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CriteoFormat:
+class CriteoFormat(LineFormat):
     """Parser of lines of Criteo's click logs; see LineFormat."""
 
     has_label: bool

@@ -16,7 +16,7 @@ from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
-from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.text_lines import LineFiles, LineFormat
 from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
@@ -80,7 +80,7 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLineFormat:
+class JsonLineFormat(LineFormat):
     """Parser of JSON lines; see LineFormat and typed_lines.Parser."""
 
     schema: pa.Schema

@@ -12,7 +12,7 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats
-from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.text_lines import LineFiles, LineFormat
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
@@ -162,7 +162,7 @@ def _words(line: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class LibsvmFormat:
+class LibsvmFormat(LineFormat):
     """Parser of lines of libsvm; see LineFormat."""
 
     has_qid: bool

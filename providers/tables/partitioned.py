@@ -4,249 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, Range, absolute, folder_of, join
+from seqflow.files.place import Files, absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
-from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.arrow_expressions import structure
 from seqflow.providers.filter.row_filter import Condition
-from seqflow.providers.filter.value_ranges import (
-    UNKNOWN,
-    Path,
-    RangedSource,
-    Ranges,
-    ValueRange,
-    range_of_value,
-)
+from seqflow.providers.filter.value_ranges import Path, Ranges, ValueRange, range_of_value
+from seqflow.providers.folders import Folders
 from seqflow.providers.paths import searched_folders
-from seqflow.providers.provider import Block, Provider
+from seqflow.providers.provider import Provider
 from seqflow.providers.schemas import UNIFY
-from seqflow.providers.source import (
-    CountedSource,
-    DividedSource,
-    FetchedSource,
-    JoinedSource,
-    SlicedSource,
-    Source,
-    of_files,
-    reads_within,
-)
-from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
-from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
+from seqflow.record.selection import ALL, Picked, check_names, rename_schema, select_schema
 
-_FEW_ROWS, _MOST_FOLDERS = 1 << 12, 1 << 12
-"""Most rows of columns from folders that are kept, and most of these columns."""
 Partitions = dict[str, dict[str, str | None]]
 """Values in the names of folders, by the path of a file and the column."""
-
-
-class FilePerRow(Protocol):
-    """Source in which each row is a file."""
-
-    def paths_of(self, block: Block) -> Sequence[str]:
-        """Return the file of each row of a block."""
-        ...
-
-
-def is_file_per_row(source: object) -> TypeGuard[FilePerRow]:
-    return hasattr(source, "paths_of")
-
-
-class Divided(NamedTuple):
-    """A schema, its columns of the files, and the names of those from folders."""
-
-    schema: pa.Schema
-    of_files: pa.Schema
-    names: tuple[str, ...]
-    row_bytes: dict[tuple[Any, ...], int]
-    """Bytes of a row's values from folders, by these."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionedSource:
-    """Files whose rows have more columns, from the names of folders: one value for each file."""
-
-    files: Source
-    schema: pa.Schema
-    """Columns from the names of folders."""
-    values: Mapping[str, Mapping[str, Any]]
-    """Values of these columns, by the path of a file."""
-    known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
-    """Columns of the files in each schema that was read: selections are cached for the same object."""
-    latest: dict[None, Divided] = field(default_factory=dict, compare=False)
-    """The schema that was read last: hashing a schema takes a part of a small read."""
-    folders: dict[Any, list[pa.Array]] = field(default_factory=dict, compare=False)
-    """Columns from folders for a few rows, by their names, values and number of rows."""
-
-    @property
-    def num_rows(self) -> int | None:
-        return self.files.num_rows
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return self.files.paths
-
-    @property
-    def store(self) -> Files:
-        return getattr(self.files, "store", LOCAL)
-
-    def of_files(self, paths: Collection[str]) -> PartitionedSource:
-        if not isinstance(self.files, DividedSource):
-            return self
-        values = {path: self.values[path] for path in paths if path in self.values}
-        return replace(
-            self, files=of_files(self.files, paths), values=values, known={}, latest={}, folders={}
-        )
-
-    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))
-
-    def block_columns(self, schema: pa.Schema) -> BlockColumns:
-        if not isinstance(self.files, ColumnarSource) or is_file_per_row(self.files):
-            return BlockColumns.of(self.blocks(schema))
-        blocks = self.files.block_columns(self._of_files(schema))
-        firsts = (Block(path, 0, 1, 0) for path in blocks.origins)
-        row_bytes = np.array([self._row_bytes(block, schema) for block in firsts], np.int64)
-        return replace(blocks, nbytes=blocks.nbytes + row_bytes[blocks.file] * blocks.rows)
-
-    def ranged_blocks(
-        self, schema: pa.Schema, paths: Sequence[Path]
-    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        of_files, own = self._of_files(schema), [path for path in paths if path[0] not in self.schema.names]
-        found: Iterator[tuple[Block, Sequence[ValueRange]]]
-        if isinstance(self.files, RangedSource):
-            found = self.files.ranged_blocks(of_files, own)
-        else:
-            found = ((block, ()) for block in self.files.blocks(of_files))
-        for block, ranges in found:
-            known = dict(zip(own, ranges, strict=False))
-            known |= {path: self._range(block, path[0]) for path in paths if path not in own}
-            yield self._with_folders(block, schema), [known.get(path, UNKNOWN) for path in paths]
-
-    def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
-        """Return the block with the bytes of the columns from folders added to its size."""
-        if block.nbytes is None:
-            return block
-        size = self._row_bytes(block, schema) * (block.num_rows or 0)
-        return Block(block.origin, block.index, block.num_rows, block.nbytes + size)
-
-    def _range(self, block: Block, column: str) -> ValueRange:
-        """Return the range of a column from the names of folders."""
-        if is_file_per_row(self.files):
-            return UNKNOWN
-        return range_of_value(self.values[block.origin].get(column))
-
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
-
-    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
-        if not isinstance(self.files, JoinedSource):
-            return None
-        table = self.files.read_joined(blocks, self._of_files(schema), max_bytes)
-        return None if table is None else self._joined(table, blocks[0], schema)
-
-    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
-        if not isinstance(self.files, FetchedSource):
-            return ()
-        return self.files.ranges(block, self._of_files(schema))
-
-    def rows_of(self, block: Block) -> int | None:
-        """Return the number of rows of a block, if the files tell it."""
-        return self.files.rows_of(block) if isinstance(self.files, CountedSource) else block.num_rows
-
-    def _of_files(self, schema: pa.Schema) -> pa.Schema:
-        return self._divided(schema).of_files
-
-    def _divided(self, schema: pa.Schema) -> Divided:
-        latest = self.latest.get(None)
-        if latest is None or latest.schema is not schema:
-            own = self.schema.names
-            if schema not in self.known:
-                self.known[schema] = pa.schema([one for one in schema if one.name not in own])
-            names = set(schema.names)
-            found = tuple(name for name in own if name in names)
-            latest = self.latest[None] = Divided(schema, self.known[schema], found, {})
-        return latest
-
-    def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
-        """Return the approximate bytes of a row's values from folders."""
-        if is_file_per_row(self.files):
-            return _mean_bytes(self._of_folders(block, schema, 1))
-        known, key = self._divided(schema).row_bytes, tuple(self.values[block.origin].values())
-        if key not in known:
-            known[key] = _mean_bytes(self._of_folders(block, schema, 1))
-        return known[key]
-
-    def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
-        """Return the columns of `schema` from the names of folders, for this number of rows of a block."""
-        names = self._divided(schema).names
-        if is_file_per_row(self.files):
-            found = [self.values[path] for path in self.files.paths_of(block)]
-            return [
-                pa.array([values.get(name) for values in found], self.schema.field(name).type)
-                for name in names
-            ]
-        values = self.values[block.origin]
-        # folders, not blocks, differ
-        key = rows, names, *map(values.get, names)
-        arrays = self.folders.get(key)
-        if arrays is None:
-            arrays = [
-                pa.repeat(pa.scalar(values.get(name), self.schema.field(name).type), rows) for name in names
-            ]
-            if rows <= _FEW_ROWS and len(self.folders) < _MOST_FOLDERS:
-                self.folders[key] = arrays
-        return arrays
-
-    def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
-        columns = dict(zip(table.schema.names, table.columns, strict=True))
-        columns |= zip(
-            self._divided(schema).names, self._of_folders(block, schema, table.num_rows), strict=True
-        )
-        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _mean_bytes(columns: Sequence[pa.Array]) -> int:
-    """Return the bytes of a row, rounded up."""
-    return -(-sum(array.nbytes for array in columns) // max(1, len(columns[0]))) if columns else 0
-
-
-class SlicedPartitionedSource(PartitionedSource):
-    """PartitionedSource of files that can be read in slices."""
-
-    def read_within(
-        self,
-        block: Block,
-        schema: pa.Schema,
-        rows: range | None,
-        max_bytes: int,
-        bad_rows: list[BadRow] | None = None,
-    ) -> Table:
-        if reads_within(self.files):
-            table = self.files.read_within(block, self._of_files(schema), rows, max_bytes, bad_rows)
-            return self._joined(table, block, schema)
-        if rows is None:
-            return self.read(block, schema, bad_rows)
-        return self.read_rows(block, schema, rows, bad_rows)
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        assert isinstance(self.files, SlicedSource)
-        return self._joined(
-            self.files.read_rows(block, self._of_files(schema), rows, bad_rows), block, schema
-        )
 
 
 def recorded_types(source: object, store: Files = LOCAL) -> dict[str, pa.DataType]:
@@ -334,8 +115,7 @@ def open_partitioned(
     found_files = open_files(replace(files, paths=tuple(paths), picked=Picked(inner, rename)))
     schema = pa.schema([*found_files.schema, *fields])
     check_names(schema)
-    kind = SlicedPartitionedSource if isinstance(found_files.source, SlicedSource) else PartitionedSource
-    source = kind(found_files.source, pa.schema(fields), typed)
+    source = replace(found_files.source, folders=Folders(pa.schema(fields), typed))
     return replace(
         found_files, schema=schema if columns is None else select_schema(schema, columns), source=source
     )

@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +12,16 @@ from pyarrow import types
 from seqflow import kernels, ops, providers
 from seqflow.curation.rules import RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.errors import ProviderError
-from seqflow.files.place import Files, Range, is_uri
+from seqflow.files.place import Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import output
 from seqflow.providers import Block, Provider
 from seqflow.providers.dictionaries import without_dictionaries
 from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
+from seqflow.providers.source import Source, Wanted
 from seqflow.providers.store_options import STORE_OPTIONS
-from seqflow.record import BadRow, Record, from_arrow
+from seqflow.record import Record, from_arrow
 from seqflow.record.selection import Table, select_schema
 
 PLACE = "place"
@@ -39,12 +40,12 @@ def band(number: int) -> str:
 class KeyedBlock(Block):
     """A block of the source, and its number among all of its blocks."""
 
-    inner: Block
-    number: int
+    inner: Block = field(kw_only=True)
+    number: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedRows:
+class KeyedRows(Source):
     """Rows of a provider as int64 `place`, block number * 2**32 + row in the block, and the columns of some rules."""
 
     provider: Provider
@@ -65,16 +66,6 @@ class KeyedRows:
         return self.provider.files
 
     @property
-    def files(self) -> Any:
-        """The source of the files, which tells whether each file is a row."""
-        return getattr(self.provider.source, "files", self.provider.source)
-
-    @property
-    def store(self) -> Files:
-        """Where they lie."""
-        return self.provider.store
-
-    @property
     def schema(self) -> pa.Schema:
         """The place, and the columns of each rule."""
         names = [name for rule in self.rules for name in _names(rule)]
@@ -84,10 +75,10 @@ class KeyedRows:
     def blocks(self, schema: pa.Schema) -> Iterator[KeyedBlock]:
         """Yield the blocks of the provider, in order."""
         for number, one in enumerate(self.provider.blocks()):
-            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, one, number)
+            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, inner=one, number=number)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """Return the place and the columns of all rows of a block."""
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         assert isinstance(block, KeyedBlock)
         found = self.provider.read_kept(block.inner, bad_rows=bad_rows)
         columns = {PLACE: np.asarray(found.numbers, np.int64) + (block.number << PLACE_BITS)}
@@ -103,7 +94,7 @@ class KeyedRows:
                 columns[SHARE] = ops.ngram_overlap(ids, self.known, lengths, n=rule.ngram)
             else:
                 columns |= _bands(*tokens[rule.column], rule)
-        return pa.table({name: columns[name] for name in schema.names}, schema)
+        yield pa.table({name: columns[name] for name in schema.names}, schema)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return what reading a block of a store will fetch."""
@@ -114,9 +105,10 @@ class KeyedRows:
         """Return values that are equal if the rows are; None if the provider has none."""
         return self.provider.content
 
-    def of_files(self, paths: Collection[str]) -> "KeyedRows":
+    def of_files(self, paths: Collection[str]) -> Self:
         """Return the source with these files only; its blocks keep their numbers."""
-        return replace(self, provider=self.provider.of_files(paths))
+        provider = self.provider.of_files(paths)
+        return replace(self, provider=provider, store=provider.store)
 
 
 def keyed(
@@ -141,7 +133,13 @@ def keyed(
         (_grams_of(rule, access) for rule in chosen if isinstance(rule, Decontaminate)),
         np.zeros(0, np.uint64),
     )
-    rows = KeyedRows(opened, chosen, known, hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest())
+    rows = KeyedRows(
+        opened,
+        chosen,
+        known,
+        hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest(),
+        store=opened.store,
+    )
     return Provider("keys", opened.origin, rows.schema, rows)
 
 
