@@ -20,8 +20,8 @@ REFERENCE = {
     "Bad rows and files": "seqflow.BadRows seqflow.BadFiles",
     "open": "seqflow.open",
     "Formats of files": (
-        "seqflow.Arrow seqflow.Avro seqflow.Criteo seqflow.Csv seqflow.JsonLines seqflow.Libsvm seqflow.Megatron "
-        "seqflow.Numpy seqflow.Orc seqflow.Parquet seqflow.Sqlite seqflow.Tar seqflow.Text"
+        "seqflow.Arrow seqflow.Csv seqflow.JsonLines seqflow.Megatron "
+        "seqflow.Numpy seqflow.Parquet seqflow.Tar seqflow.Text"
     ),
     "Sequence and LoD": "seqflow.Sequence seqflow.LoD",
     "Record and Arrow": "seqflow.record.Record seqflow.from_arrow seqflow.from_rows seqflow.to_arrow",

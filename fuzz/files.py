@@ -186,13 +186,11 @@ def _text(rng: random.Random, folder: Path) -> None:
 
 
 _LINES: dict[str, bytes] = {
-    "libsvm": b"1 qid:3 1:0.5 7:-2e1 # x\n-1 qid:4\n" * 3,
-    "criteo": b"\t".join([b"1", *[b"12"] * 13, *[b"0a1b2c3d"] * 25, b"\n"]) * 3,
     "jsonl": '{"id": 7, "ids": [1, 2], "text": "h\u00e4\\n", "deep": {"x": [[1.5e3], null]}}\n{"id": null}\n'.encode()
     * 3,
     "csv": 'id,ids,text\n7,1 2,"a ""b"", c"\n-3,,h\u00e4\n'.encode() + b"1,2,3\n" * 3,
 }
-_FORMATS = {"libsvm": sf.Libsvm, "criteo": sf.Criteo, "jsonl": sf.JsonLines, "csv": sf.Csv}
+_FORMATS = {"jsonl": sf.JsonLines, "csv": sf.Csv}
 _SCHEMA = {"id": "int64", "ids": "list<int32>", "text": "string"}
 _COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -215,11 +213,7 @@ def _lines(rng: random.Random, folder: Path) -> None:
         content = damaged(rng, content)
         content = _COMPRESSED[suffix](content) if suffix else content
     options: dict[str, Any] = {}
-    if kind == "libsvm":
-        options = {"one_based": rng.random() < 0.5}
-    elif kind == "criteo":
-        options = {"categories": rng.choice(("ids", "texts"))}
-    elif rng.random() < 0.7:
+    if rng.random() < 0.7:
         options = {"schema": _SCHEMA, "extra_fields": rng.choice(("error", "ignore"))}
         options |= {"list_delimiter": " "} if kind == "csv" else {}
     batch_bytes = 4096 if len(content) > 10_000 else rng.choice((7, 50, 4096))

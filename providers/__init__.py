@@ -5,40 +5,30 @@ if __name__ != "seqflow.providers":
 
 from seqflow.providers.bad_files import BadFile, BadFiles
 from seqflow.providers.formats.arrow import Arrow
-from seqflow.providers.formats.avro import Avro
 from seqflow.providers.formats.megatron import Megatron
 from seqflow.providers.formats.numpy_files import Numpy
-from seqflow.providers.formats.orc import Orc
 from seqflow.providers.formats.parquet import Parquet
-from seqflow.providers.formats.sqlite import Sqlite
 from seqflow.providers.formats.tar import Tar
 from seqflow.providers.formats.text import Text
-from seqflow.providers.lines.criteo import Criteo
 from seqflow.providers.lines.csv_lines import Csv
 from seqflow.providers.lines.json_lines import JsonLines
-from seqflow.providers.lines.libsvm import Libsvm
 from seqflow.providers.opening import open
 from seqflow.providers.own_sources import OwnSource
 from seqflow.providers.provider import Block, Provider, Source
 
 __all__ = [
     "Arrow",
-    "Avro",
     "BadFile",
     "BadFiles",
     "Block",
-    "Criteo",
     "Csv",
     "JsonLines",
-    "Libsvm",
     "Megatron",
     "Numpy",
-    "Orc",
     "OwnSource",
     "Parquet",
     "Provider",
     "Source",
-    "Sqlite",
     "Tar",
     "Text",
     "open",

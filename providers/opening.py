@@ -116,10 +116,10 @@ def open(
         where: Condition that is true for the rows to keep, not false or null: text such as `"lang in ['py',
             'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of the
             source, before `rename` and `fill`, and need not be among `columns`.
-        kind: Kind of the source: "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy",
-            "orc", "avro", "megatron", "tar" or "sqlite"; a function of your own as "module:function", which
-            makes the source of `source` and `options` (docs/extending.md); or a kind that an installed
-            package offers. None takes it from the suffix. "text" reads every file as one row.
+        kind: Kind of the source: "parquet", "arrow", "text", "jsonl", "csv", "numpy", "megatron" or
+            "tar"; a function of your own as "module:function", which makes the source of `source` and
+            `options` (docs/extending.md); or a kind that an installed package offers. None takes it from the
+            suffix. "text" reads every file as one row.
         format: Options of files of one format, `sf.Csv(delimiter=";")`; files of other formats are then left
             out of folders and globs.
         exclude: Pattern, or patterns, of files to omit.
@@ -291,10 +291,9 @@ def choose_files(
     if format is None:
         return choose(paths, named, str(source))
     chosen = choose_kind(paths, format.kind, named)
-    lines = (*OF_LINES, "criteo")
     for path in chosen.paths:
         other = kind_of(path)
-        if other not in (None, "text", format.kind) and not (other in lines and format.kind in lines):
+        if other not in (None, "text", format.kind) and not (other in OF_LINES and format.kind in OF_LINES):
             raise ProviderOptionError(
                 f"format is {type(format).__name__}, and {path} is {FORMATS[str(other)].__name__}\n"
                 f"kind={format.kind!r} reads it as that all the same"

@@ -1,6 +1,6 @@
 """The public names, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 
-from seqflow import auto as auto, caffe2 as caffe2, ops as ops, providers as providers, registry as registry, executor as executor, jax as jax, kernels as kernels, ray as ray, torch as torch
+from seqflow import auto as auto, ops as ops, providers as providers, registry as registry, executor as executor, jax as jax, kernels as kernels, ray as ray, torch as torch
 from seqflow.arrow_function import arrow_function
 from seqflow.errors import ExpressionError, JobError, LodError, NetError, OpError, ProviderError, SeqflowError, ShapeError
 from seqflow.executor import run
@@ -12,7 +12,7 @@ from seqflow.lod import LoD
 from seqflow.map_features import features, pool_features
 from seqflow.memory_pages import large_pages
 from seqflow.net import Net
-from seqflow.providers import Arrow, Avro, BadFiles, Criteo, Csv, JsonLines, Libsvm, Megatron, Numpy, Orc, Parquet, Sqlite, Tar, Text, open
+from seqflow.providers import Arrow, BadFiles, Csv, JsonLines, Megatron, Numpy, Parquet, Tar, Text, open
 from seqflow.record.from_arrow.columns import from_arrow
 from seqflow.record.to_arrow import to_arrow
 from seqflow.registry import op
@@ -24,4 +24,4 @@ from seqflow.vocabulary import Vocabulary
 __version__: str
 
 def set_num_threads(count: int) -> None: ...
-__all__ = ['Along', 'Arrow', 'Avro', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Criteo', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'Libsvm', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Orc', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Sqlite', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'caffe2', 'features', 'from_arrow', 'from_rows', 'info', 'large_pages', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'set_num_threads', 'to_arrow']
+__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'large_pages', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'set_num_threads', 'to_arrow']

@@ -12,7 +12,7 @@ ROOMS = {
     "map_features": "features pool_features",
     "memory_pages": "large_pages",
     "net": "Net",
-    "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
+    "providers": "Arrow BadFiles Csv JsonLines Megatron Numpy Parquet Tar Text open",
     "record.from_arrow.columns": "from_arrow",
     "record.to_arrow": "to_arrow",
     "registry": "op",
@@ -24,7 +24,7 @@ ROOMS = {
 """The public names of each module. They are imported at first use, like the packages below: a program that only calls
 ops does not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy. Type checkers read them in
 `__init__.pyi`, which `python -m tools.stubs` writes."""
-PACKAGES = ("auto", "caffe2", "ops", "providers", "registry")
+PACKAGES = ("auto", "ops", "providers", "registry")
 OPTIONAL_PACKAGES = ("executor", "jax", "kernels", "ray", "torch")
 """Modules that `dir` omits: few programs need them, or they need another library. The house's own imports ask for an
 attribute of the package first, and the error for a name that is not here searches all ops."""

@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderOptionError, StoreError
+from seqflow.errors import StoreError
 from seqflow.files.ahead import SMALL_FILE
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.memory.rereadable import with_columns
@@ -81,18 +81,13 @@ class RowFileSource(Source):
 
 
 @contextmanager
-def errors_at(place: str, path: str | None = None) -> Iterator[None]:
-    """Raise any error as a ProviderError that names the place: damaged data may cause errors of every type.
-
-    With `path`, an error of an option is raised as such, after the path: the data are not wrong.
-    """
+def errors_at(place: str) -> Iterator[None]:
+    """Raise any error as a ProviderError that names the place: damaged data may cause errors of every type."""
     try:
         yield
     except (MemoryError, StoreError):
         raise
     except Exception as error:
-        if path is not None and isinstance(error, ProviderOptionError):
-            raise ProviderOptionError(f"{path}: {error}") from error
         # an error without a text, such as an AssertionError, is named by its type
         raise kind_of_error(error)(f"{place}: {str(error) or type(error).__name__}") from error
 
@@ -104,18 +99,13 @@ def open_row_files(kind: str, files: FileSet, open_file: Callable[[str], RowFile
     return provider_of_row_files(kind, files, opened)
 
 
-def open_copies(
-    files: FileSet, open_file: Callable[[str, str], T], what: str, *, has_options: bool = False
-) -> dict[str, T]:
-    """Open each file by its path and that of its local copy; raise DamagedFileError for a damaged one, or omit it.
-
-    With `has_options`, an error of an option is raised as such.
-    """
+def open_copies(files: FileSet, open_file: Callable[[str, str], T], what: str) -> dict[str, T]:
+    """Open each file by its path and that of its local copy; raise DamagedFileError for a damaged one, or omit it."""
     files.plan(lambda one: 0 if one.size <= SMALL_FILE else one.size)
 
     def open_one(path: str) -> T:
         copy = files.store.local_copy(path)
-        with errors_at(f"{path} is not a {what}, or damaged", path if has_options else None):
+        with errors_at(f"{path} is not a {what}, or damaged"):
             return open_file(path, copy)
 
     return files.each(open_one)

@@ -11,19 +11,15 @@ from seqflow.providers.tables.table_formats import check_table_formats
 _SUFFIXES_OF = {
     "parquet": ".parquet .pq",
     "arrow": ".arrow .arrows .ipc .feather",
-    "libsvm": ".libsvm .svmlight .svm",
     "jsonl": ".jsonl .ndjson",
     "csv": ".csv .tsv .tab",
     "numpy": ".npy .npz",
-    "orc": ".orc",
     "megatron": ".idx",
-    "avro": ".avro",
     "tar": ".tar",
-    "sqlite": ".sqlite .sqlite3 .db",
 }
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
-OF_LINES = ("libsvm", "jsonl", "csv")
+OF_LINES = ("jsonl", "csv")
 """Kinds of files that are read by lines, which may be compressed."""
 _TEXT = """
     txt text md markdown mdx rst adoc asciidoc org tex ltx bib cls sty textile wiki pod man me log
@@ -54,7 +50,10 @@ _LATER = {
     "HDF5": ".h5 .hdf5 .hdf .nc",
     "tensors": ".pt .pth .ckpt .safetensors .pkl .pickle .bin .mat .msgpack .rds .dta .sav",
     "spreadsheets": ".xls .xlsx .xlsm .ods",
-    "databases but those of SQLite": ".duckdb .mdb .accdb",
+    "databases": ".sqlite .sqlite3 .db .duckdb .mdb .accdb",
+    "ORC": ".orc",
+    "Avro": ".avro",
+    "libsvm": ".libsvm .svmlight .svm",
 }
 _SHOWN = 3
 
@@ -115,7 +114,7 @@ def _is_indexed(path: str, known: Container[str]) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
+    """Return the kind of a file by its suffix, or by the one before a compression's: `a.csv.gz` is csv."""
     suffix = _suffix(path)
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
@@ -144,6 +143,8 @@ def _unknown(path: str) -> str:
         found = f"has the suffix {what}: {form} can't be read yet"
     if form in ("TFRecord", "MDS"):
         found += ", but by a source of your own, as in docs/extending.md"
+    if form in ("ORC", "Avro", "databases", "libsvm"):
+        found += ", but by another package, as in docs/recipes.md"
     if suffix == ".bin":
         found += ", but Megatron's .idx next to it can"
     if suffix == ".json":

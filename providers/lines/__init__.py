@@ -1,1 +1,1 @@
-"""Files with a row in each line: JSON lines, CSV, libsvm and Criteo, read in blocks of whole lines."""
+"""Files with a row in each line: JSON lines and CSV, read in blocks of whole lines."""

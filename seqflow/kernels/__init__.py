@@ -36,7 +36,6 @@ from seqflow.kernels.dispatch import (
 )
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.files.chunks import *
-from seqflow.kernels.files.fields import *
 from seqflow.kernels.files.footers import *
 from seqflow.kernels.files.line_columns import *
 from seqflow.kernels.files.lines import *

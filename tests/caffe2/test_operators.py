@@ -1,8 +1,5 @@
 """Caffe2's calls, replayed: one known answer for every operator, its surprises, and its memory errors as ours."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from caffe2_features import ERRORS as ERRORS_OF_FEATURES
@@ -12,12 +9,12 @@ from caffe2_ids import EXAMPLES as EXAMPLES_OF_IDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from replay import TABLE, names, run
+from replay.adapter import ADAPTERS
 from typed_arrays import f32, i32
 
 import seqflow as sf
-from seqflow import caffe2, registry
-from seqflow.caffe2 import TABLE, names, run
-from seqflow.caffe2.adapter import ADAPTERS
+from seqflow import registry
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError, UnknownOpError
 
 ROWS, IDS = f32([1, 2], [3, -4], [5, 6]), [0, 0, 1]
@@ -393,13 +390,6 @@ def test_a_seed_repeats_a_random_operator_and_calls_without_one_differ():
     assert (run("Dropout", [x])[1] != run("Dropout", [x])[1]).any()
 
 
-@pytest.mark.slow
-def test_it_is_imported_when_it_is_asked_for():
-    code = "import sys, seqflow; assert 'seqflow.caffe2' not in sys.modules; seqflow.caffe2.names()"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    assert "caffe2" in dir(sf)
-
-
 ANY_ARRAY = hnp.arrays(
     st.sampled_from(["int32", "int64", "float32", "bool", "uint8"]),
     hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
@@ -437,27 +427,25 @@ def test_whatever_it_is_given_the_answer_is_arrays_or_our_error(name, data):
 
 def test_gather_padding_with_one_output_adds_both_ends():
     inputs = [np.array([[5.0], [1], [2], [6]]), np.array([4], np.int32)]
-    assert [end.tolist() for end in caffe2.run("GatherPadding", inputs)] == [[5], [6]]
-    assert [end.tolist() for end in caffe2.run("GatherPadding", inputs, num_outputs=1)] == [[11]]
-    scalar = caffe2.run("GatherPadding", [inputs[0].ravel(), inputs[1]], num_outputs=1)
+    assert [end.tolist() for end in run("GatherPadding", inputs)] == [[5], [6]]
+    assert [end.tolist() for end in run("GatherPadding", inputs, num_outputs=1)] == [[11]]
+    scalar = run("GatherPadding", [inputs[0].ravel(), inputs[1]], num_outputs=1)
     assert isinstance(scalar[0], np.ndarray)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (0,), (3, 0), (0, 2, 3), (2, 0, 3), (0, 0)])
 def test_tables_without_elements_are_quantised_and_come_back(shape):
-    integers, ends = caffe2.run("FloatToRowwiseQuantized8Bits", [np.zeros(shape, np.float32)])
+    integers, ends = run("FloatToRowwiseQuantized8Bits", [np.zeros(shape, np.float32)])
     assert (integers.shape, ends.shape) == (shape, (shape[0], 2))
-    assert caffe2.run("Rowwise8BitQuantizedToFloat", [integers, ends])[0].shape == shape
-    pooled = caffe2.run("SparseLengthsSum8BitsRowwise", [integers, np.zeros(0, int), np.array([0, 0]), ends])[
-        0
-    ]
+    assert run("Rowwise8BitQuantizedToFloat", [integers, ends])[0].shape == shape
+    pooled = run("SparseLengthsSum8BitsRowwise", [integers, np.zeros(0, int), np.array([0, 0]), ends])[0]
     assert pooled.shape == (2, *shape[1:])
 
 
 def test_a_net_may_leave_out_the_last_outputs():
     inputs = [np.array([1.0, 2, 3]), np.array([True, False, True])]
-    assert len(caffe2.run("BooleanMask", inputs)) == 2
-    assert [rows.tolist() for rows in caffe2.run("BooleanMask", inputs, num_outputs=1)] == [[1, 3]]
+    assert len(run("BooleanMask", inputs)) == 2
+    assert [rows.tolist() for rows in run("BooleanMask", inputs, num_outputs=1)] == [[1, 3]]
     for count in (0, 3, "1"):
         with pytest.raises(OpError, match=r"^BooleanMask: num_outputs is .*, expected 1 to 2"):
-            caffe2.run("BooleanMask", inputs, num_outputs=count)
+            run("BooleanMask", inputs, num_outputs=count)

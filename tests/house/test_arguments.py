@@ -91,10 +91,9 @@ OPTIONS = dict.fromkeys(("columns", "where", "rename", "fill", "valid", "batch_b
 DOORS: dict[str, Door] = {
     "open": door(sf.open, read, source=TABLE, batch_bytes=None),
     "open Parquet": door(sf.open, read, source="x.parquet", partitioning=None, options=None),
-    **{name: door(getattr(sf, name)) for name in ("Arrow", "Avro", "Criteo", "JsonLines", "Megatron", "Numpy", "Orc", "Sqlite", "Tar", "Text")},
+    **{name: door(getattr(sf, name)) for name in ("Arrow", "JsonLines", "Megatron", "Numpy", "Tar", "Text")},
     "Parquet": door(sf.Parquet, lambda format: read(sf.open("x.parquet", format=format))),
     "Csv": door(sf.Csv, lambda format: read(sf.open("x.csv", format=format))),
-    "Libsvm": door(sf.Libsvm, lambda format: read(sf.open("x.svm", format=format))),
     "from_rows": door(sf.from_rows, rows=TABLE.slice(0, 1).to_pylist(), like=sf.Loader(TABLE)),
     "from_arrow": door(sf.from_arrow, obj=TABLE),
     "to_arrow": door(sf.to_arrow, record=RECORD),
@@ -153,7 +152,6 @@ DOORS: dict[str, Door] = {
     "take": door(loader().take, n=1),
     "trace": door(loader().trace, number=0),
     "Mix": door(sf.Mix, first, sources={"a": TABLE, "b": TABLE}, weights={"a": 1, "b": 2}, batch=4, threads=0),
-    "caffe2.run": Door(lambda inputs, num_outputs: sf.caffe2.run("LengthsSum", inputs, num_outputs=num_outputs), {"inputs": [X, N], "num_outputs": None}),
     "registry.get": door(sf.registry.get, name="pad"),
     "registry.register": Door(sf.registry.register, {"definition": 3}),
     "op": door(sf.op, signature="x[N] -> y[N]"),
@@ -168,7 +166,6 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(TABLE, "x.parquet")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "x.svm").write_text("1 1:2\n")
     sf.Vocabulary(["a"]).save("v.arrow")
     yield
     sf.set_num_threads(1)

@@ -382,19 +382,14 @@ def test_rows_of_an_append_are_traced(written: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "csv", "avro", "npy"])
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "csv", "npy"])
 def test_files_of_other_formats_are_appended(tmp_path: Path, suffix: str) -> None:
     def write(name: str, start: int) -> None:
         path = tmp_path / "in" / f"{name}.{suffix}"
         path.parent.mkdir(exist_ok=True)
         numbers = range(start, start + 300)
         lines = "".join(f'{{"x": {x}}}\n' for x in numbers)
-        if suffix == "avro":
-            fastavro = pytest.importorskip("fastavro")
-            schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}]}
-            with path.open("wb") as file:
-                fastavro.writer(file, schema, [{"x": x} for x in numbers])
-        elif suffix == "npy":
+        if suffix == "npy":
             np.save(path, np.array([(x,) for x in numbers], [("x", np.int64)]))
         elif suffix == "csv":
             path.write_text("x\n" + "".join(f"{x}\n" for x in numbers))

@@ -83,8 +83,6 @@ ROWS = {
     ),
     "parse_csv": ("data", ["u1"], lambda rows: (_lines(rows), ["int64"], 44, 0)),
     "parse_json": ("data", ["u1"], lambda rows: (_lines(rows), ["a"], ["int64"])),
-    "parse_fields": ("data", ["u1"], lambda rows: (_lines(rows), A([10]), A([1]))),
-    "parse_pairs": ("data", ["u1"], lambda rows: (_lines(rows), False, False)),
     "pool_quantized": (
         "table", ["u1"],
         lambda rows: (

@@ -213,12 +213,9 @@ def test_a_cut_compressed_file_of_lines_is_left_out_whole(tmp_path: Path, compre
     assert len(loader.stats().bad_files) == 1
 
 
-FIELDS = "\t".join(["1"] * 40)
 LINES = {
     "csv": "n\n1\n2\n",
     "jsonl": '{"n": 1}\n{"n": 2}\n',
-    "libsvm": "1 qid:1 2:3\n0 qid:1 3:4\n",
-    "criteo": f"{FIELDS}\n{FIELDS}\n",
 }
 JUNK = {
     "binary": bytes(range(255, -1, -1)) * 9,

@@ -1,6 +1,5 @@
 """Options of a format as keywords of `open` and keys of jobs, as they once were: a warning, and all else the same."""
 
-import gzip
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from seqflow.job.opening import open_batches
 CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("a.csv", sf.Csv, {"delimiter": ";", "header": True, "batch_bytes": 16}),
     ("a.jsonl", sf.JsonLines, {"schema": {"n": "int32"}, "extra_fields": "ignore"}),
-    ("a.svm.gz", sf.Libsvm, {"one_based": True}),
     ("a.parquet", sf.Parquet, {"memory_map": False, "untrusted": True}),
     ("a.txt", sf.Text, {"encoding": "latin-1", "errors": "strict", "batch_bytes": 100}),
 ]
@@ -33,7 +31,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("n;m\n1;2\n3;4\n5;6\n")
     Path("a.jsonl").write_text('{"n": 1, "m": 2}\n{"n": 3}\n')
-    Path("a.svm.gz").write_bytes(gzip.compress(b"1 1:0.5\n0 2:1\n"))
     pq.write_table(pa.table({"n": [1, 2, 3]}), "a.parquet")
     Path("a.txt").write_bytes(b"na\xefve")
     return tmp_path

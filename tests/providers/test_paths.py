@@ -189,7 +189,7 @@ def test_suffixes_tell_the_kind():
     assert {kind_of(name) for name in ("a.parquet", "b.PQ")} == {"parquet"}
     assert {kind_of(name) for name in ("a.arrow", "b.feather", "c.IPC")} == {"arrow"}
     assert {kind_of(name) for name in ("a.py", "b.MD", "c.toml")} == {"text"}
-    assert {kind_of(name) for name in ("a.svm", "a.svm.gz")} == {"libsvm"}
+    assert {kind_of(name) for name in ("a.jsonl", "a.jsonl.gz")} == {"jsonl"}
     assert {kind_of(name) for name in ("a.json", "b", "c.txt.gz", "d.parquet.gz")} == {None}
 
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import csv, fs, orc
+from pyarrow import csv, fs
 
 import seqflow as sf
 from seqflow.errors import DamagedFileError, OpError, ProviderError, UnknownColumnError
@@ -71,7 +71,6 @@ TWICE = pa.table([[1], [2], [3]], names=["v", "v", "w"])
 def sources_of(table, folder):
     """The table as each kind of source that may have two columns of one name."""
     pq.write_table(table, folder / "a.parquet")
-    orc.write_table(table, folder / "a.orc")
     (folder / "a.csv").write_text(",".join(table.schema.names) + "\n1,2,3\n")
     (folder / "hive" / "k=1").mkdir(parents=True)
     pq.write_table(table, folder / "hive" / "k=1" / "a.parquet")
@@ -80,7 +79,7 @@ def sources_of(table, folder):
             writer.write_table(table)
     parquet, system = str(folder / "a.parquet"), fs.LocalFileSystem()
     return {
-        **{name: folder / name for name in ("a.parquet", "a.orc", "a.csv", "hive", "a.arrow", "a.arrows")},
+        **{name: folder / name for name in ("a.parquet", "a.csv", "hive", "a.arrow", "a.arrows")},
         "table": table,
         "batch": table.to_batches()[0],
         "batches": table.to_batches(),
@@ -104,12 +103,10 @@ def test_a_name_of_two_columns_that_is_not_chosen_is_no_error_and_all_may_be_ren
         if name not in ("a.csv", "hive"):  # all columns of the first file are looked at
             assert sf.open(source, columns=["w"])["w"].tolist() == [3], name
             assert sf.open(source, columns=["w"], where="w == 3")["w"].tolist() == [3], name
-        if name in ("a.csv", "a.orc", "hive", "fragment"):  # which are read by names
+        if name in ("a.csv", "hive", "fragment"):  # which are read by names
             continue
         found = sf.open(source, rename=["a", "b", "w"])
         assert [found[one].tolist() for one in "abw"] == [[1], [2], [3]], name
-    with pytest.raises(ProviderError, match="two columns are called 'v'"):
-        sf.open(tmp_path / "a.orc", rename=["a", "b", "w"])
 
 
 def test_a_later_file_with_a_name_twice_is_an_error(tmp_path):
@@ -320,7 +317,7 @@ def test_a_value_that_does_not_fit_is_a_bad_row_under_a_filter_too(tmp_path: Pat
         assert loader.stats().bad_rows == bad
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "arrow", "orc", "npz", "csv"])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz", "csv"])
 def test_every_format_of_files_is_unified(tmp_path: Path, suffix: str) -> None:
     one, other = pa.table({"n": pa.array([1], pa.int32()), "x": [0.5]}), pa.table({"n": pa.array([2])})
     for name, table in (("a", one), ("b", other)):
@@ -329,8 +326,6 @@ def test_every_format_of_files_is_unified(tmp_path: Path, suffix: str) -> None:
             np.savez(path, **{field: table[field].to_numpy() for field in table.schema.names})
         elif suffix == "csv":
             csv.write_csv(table, path)
-        elif suffix == "orc":
-            orc.write_table(table, path)
         elif suffix == "arrow":
             with pa.ipc.new_file(path, table.schema) as writer:
                 writer.write_table(table)

@@ -255,7 +255,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets raise a NetError", "`seqflow ops --search WORDS` finds ops by purpose", lambda: sf.registry.get("truncat")),
-        Kind("… is not a covered operator of Caffe2", "an operator that is not covered", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
     ],
     ExpressionError: [
         Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
@@ -315,7 +314,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… has the suffix …, which is not known, expected …", "the content is not used to guess the format", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
         Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
         Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
-        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", documents=True)),
         Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
         Kind("… is given next to format", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),

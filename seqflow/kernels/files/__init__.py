@@ -1,1 +1,1 @@
-"""Kernels on the bytes of files: lines, fields of lines, chunks of Arrow data, footers of Parquet."""
+"""Kernels on the bytes of files: lines, chunks of Arrow data, footers of Parquet."""

@@ -1,4 +1,4 @@
-"""Jobs over libsvm and Criteo files."""
+"""Jobs over files of lines."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ import pytest
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.job.checking import check
 
 
 def rows(job: Job, folder: Path) -> list[dict[str, object]]:
@@ -16,48 +15,14 @@ def rows(job: Job, folder: Path) -> list[dict[str, object]]:
     return found
 
 
-def test_a_job_reads_libsvm_files(tmp_path: Path) -> None:
-    (tmp_path / "x.svm").write_text("1 1:0.5 3:2\n0\n1 x\n")
-    tables = {
-        "source": {"paths": "x.svm", "libsvm": {"one_based": True, "batch_bytes": "1 KiB"}},
-        "net": {
-            "net": "total = lengths_sum(features.values, features.lengths)\n"
-            "return label, total, features.keys, features.lengths"
-        },
-        "output": {"path": str(tmp_path / "out")},
-        "bad_rows": {"policy": "skip"},
-    }
-    job = Job.from_dict(tables, tmp_path)
-    assert "features.keys  int64{sum(features.lengths)}" in str(check(job))
-    assert rows(job, tmp_path) == [
-        {"label": 1.0, "total": 2.5, "features.keys": [0, 2]},
-        {"label": 0.0, "total": 0.0, "features.keys": []},
-    ]
-
-
-def test_a_job_fills_what_is_missing_in_criteo_files_by_column(tmp_path: Path) -> None:
-    (tmp_path / "day_0").write_text("1\t7" + "\t" * 37 + "\tff\n")
-    tables = {
-        "source": {"paths": "day_0", "kind": "criteo", "fill": {"integers": 0, "categories": -1}},
-        "output": {"path": str(tmp_path / "out")},
-    }
-    row = {"label": 1, "integers": [7, *[0] * 12], "categories": [*[-1] * 25, 0xFF]}
-    assert rows(Job.from_dict(tables, tmp_path), tmp_path) == [row]
-    tables["source"] = {
-        "paths": "day_0", "criteo": {"categories": "texts"}, "columns": ["categories"], "fill": ""
-    }  # fmt: skip
-    (found,) = rows(Job.from_dict(tables, tmp_path), tmp_path)
-    assert found == {"categories": [*[b""] * 25, b"ff"]}
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("criteo", {"categories": "hex"}, "categories is 'hex', expected 'ids' or 'texts'"),
-        ("libsvm", {"one_based": 1}, "one_based is 1, expected true or false"),
+        ("jsonl", {"extra_fields": "drop"}, "extra_fields is 'drop', expected 'error' or 'ignore'"),
+        ("csv", {"header": 1}, "header is 1, expected true or false"),
         ("valid", "x", "valid is 'x', expected true or false or a list of text"),
         ("csv", "x", r"source.csv is 'x', expected a section \[source.csv\]"),
-        ("csv", {"one_based": True}, r"'one_based' is an option of Libsvm, and \[source.csv\] is Csv"),
+        ("csv", {"documents": True}, r"'documents' is an option of Megatron, and \[source.csv\] is Csv"),
         ("csv", {"delimitr": ";"}, r"Csv has no option 'delimitr' \(did you mean 'delimiter'\?\)"),
     ],
 )

@@ -97,7 +97,7 @@ def test_commands_take_kinds_of_the_current_folder(folder: Path) -> None:
     (folder / "a.txt").write_text("the cat sat")
     shown = seqflow("inspect", "a.txt", "--kind", "words:words", folder=folder)
     assert "3 rows" in shown.stdout, shown.stderr
-    assert "criteo" in seqflow("info", folder=folder).stdout
+    assert "megatron" in seqflow("info", folder=folder).stdout
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ def arrow(folder):
     return str(folder / "x.arrow")
 
 
-def libsvm(folder):
-    (folder / "x.svm").write_text("".join(f"{i} 1:0.5\n" for i in ALL))
-    return str(folder / "x.svm")
+def lines(folder):
+    (folder / "x.jsonl").write_text("".join(f'{{"id": {i}}}\n' for i in ALL))
+    return str(folder / "x.jsonl")
 
 
 def texts(folder):
@@ -58,7 +58,7 @@ SOURCES = {
     "row groups": lambda folder: parquet(folder, 5),
     "files": lambda folder: parquet(folder, 2, 12, 3),
     "arrow file": arrow,
-    "lines": libsvm,
+    "lines": lines,
     "texts": texts,
 }
 
@@ -85,7 +85,7 @@ def ids(batches):
 
 
 def numbers_of(table):
-    for name in ("id", "label", "bytes"):
+    for name in ("id", "bytes"):
         if name in table.column_names:
             return [int(value) for value in table[name].to_pylist()]
     raise AssertionError(table.column_names)

@@ -335,16 +335,13 @@ def test_files_of_other_kinds_are_filtered(tmp_path: Path) -> None:
     assert (loader.stats().filtered, loader.stats().bad_rows, loader.num_rows) == (2, 1, None)
     with pytest.raises(ProviderError, match=r"3\.txt: not utf-8"):
         list(sf.Loader(tmp_path, **texts))
-    (tmp_path / "a.svm").write_text("1 1:0.5 3:2\n0\n1 2:1\n")
-    (tmp_path / "day_0").write_text("".join(f"{label}\t7" + "\t" * 37 + "\tff\n" for label in (1, 0)))
+    (tmp_path / "a.jsonl").write_text('{"n": 1, "ids": [1, 3]}\n{"n": 0}\n{"n": 1, "ids": [2]}\n')
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n,x\n")
     for name, where, column, values in (
-        ("a.svm", "features.lengths > 0 and label == 1", "features.lengths", [2, 1]),
-        ("day_0", "label == 0", "label", [0]),
+        ("a.jsonl", "ids.lengths > 0 and n == 1", "ids.lengths", [2, 1]),
         ("a.csv", "b == 'x' and a != None", "a", [1]),
     ):
-        kind = "criteo" if name == "day_0" else None
-        (batch,) = sf.Loader(tmp_path / name, kind=kind, fill=0, where=where, threads=0)
+        (batch,) = sf.Loader(tmp_path / name, fill=0, where=where, threads=0)
         assert batch[column].tolist() == values
     columns = {"a": [1, 2, 3], "b": [[1], [], [2, 3]]}
     assert sf.open(columns, where="b.lengths > 0")["a"].tolist() == [1, 3]

@@ -3,7 +3,6 @@
 import io
 import os
 import pickle
-import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -11,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import orc
 from store_server import Faults
 
 import seqflow as sf
@@ -27,17 +24,6 @@ def write_tar(folder: Path, rows: int = 5) -> None:
                 info = tarfile.TarInfo(f"{row:04}.{suffix}")
                 info.size = 100 + row
                 archive.addfile(info, io.BytesIO(bytes([row]) * info.size))
-
-
-def write_avro(folder: Path, rows: int = 5) -> None:
-    fastavro = pytest.importorskip("fastavro")
-    kind = {"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}
-    with open(folder / "a.avro", "wb") as file:
-        fastavro.writer(file, kind, [{"id": row} for row in range(rows)])
-
-
-def write_orc(folder: Path, rows: int = 5) -> None:
-    orc.write_table(pa.table({"id": range(rows), "text": ["ä"] * rows}), folder / "a.orc")
 
 
 def write_npy(folder: Path, rows: int = 5) -> None:
@@ -63,22 +49,13 @@ def write_megatron(folder: Path, rows: int = 5) -> None:
     (folder / "a.idx").write_bytes(header + counts + b"".join(part.tobytes() for part in parts))
 
 
-def write_sqlite(folder: Path, rows: int = 5) -> None:
-    (folder / "a.db").unlink(missing_ok=True)
-    with sqlite3.connect(folder / "a.db") as connection:
-        connection.execute("CREATE TABLE t (id INTEGER, text TEXT)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [(row, f"t{row}") for row in range(rows)])
-    connection.close()
-
-
 def write_text(folder: Path, rows: int = 5) -> None:
     for row in range(rows):
         (folder / f"{row}.txt").write_text(f"ä{row}" * row)
 
 
 WRITERS = (
-    write_tar, write_avro, write_orc, write_npy, write_npz, write_npz_compressed, write_megatron, write_sqlite,
-    write_text,
+    write_tar, write_npy, write_npz, write_npz_compressed, write_megatron, write_text,
 )  # fmt: skip
 formats = pytest.mark.parametrize(
     "write", WRITERS, ids=[one.__name__.removeprefix("write_") for one in WRITERS]
@@ -185,7 +162,7 @@ def test_a_network_that_fails_is_no_damage(write: Any, folder: Path, own: Any, b
         rows_of(sf.open(uri, **options))
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.avro", "a.orc", "a.npy", "a.npz", "a.idx", "a.db"])
+@pytest.mark.parametrize("name", ["a.tar", "a.npy", "a.npz", "a.idx"])
 def test_damage_is_told_with_the_uri(name: str, own: Any, bucket: Any) -> None:
     uri = bucket.put(name, b"nothing of this kind")
     bucket.put("a.bin", b"")
@@ -248,17 +225,6 @@ def test_copies_are_removed_with_their_process(folder: Path, own: Any, bucket: A
     total, copy = done.stdout.split()
     assert (int(total), copy.startswith(str(temporary))) == (105, True)
     assert list(temporary.iterdir()) == []
-
-
-def test_a_view_of_a_database_is_a_stream(folder: Path, own: Any, bucket: Any) -> None:
-    write_sqlite(folder)
-    with sqlite3.connect(folder / "a.db") as connection:
-        connection.execute("CREATE VIEW v AS SELECT id FROM t WHERE id > 2")
-    connection.close()
-    uri = bucket.put("a.db", folder / "a.db")
-    provider = sf.open(uri, storage_options=bucket.options, format=sf.Sqlite(table="v"))
-    assert rows_of(provider) == rows_of(provider) == [{"id": 3}, {"id": 4}]
-    assert provider.origin == uri
 
 
 def test_small_texts_are_fetched_at_the_same_time(folder: Path, own: Any, bucket: Any) -> None:

@@ -81,6 +81,13 @@ def test_a_folder_says_how_many_files_it_left_out(tmp_path):
         sf.open([tmp_path / "a.py", tmp_path / "b.h5"])
 
 
+@pytest.mark.parametrize("name", ["a.orc", "a.avro", "a.db", "a.svm"])
+def test_a_format_that_another_package_reads_is_an_error_that_names_the_recipe(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ProviderOptionError, match=r"can't be read yet, but by another package, .*recipes.md"):
+        sf.open(tmp_path / name)
+
+
 def test_lines_of_json_in_a_file_of_another_suffix_are_read_where_they_are_said_to_be(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a": 1}\n{"a": 2}\n')

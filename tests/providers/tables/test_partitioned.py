@@ -79,13 +79,13 @@ def test_folders_are_columns_of_text_files_whose_blocks_are_many(tmp_path: Path)
     assert [batch["year"].tolist() for batch in batches] == [[1, 2, 1], [2]]
 
 
-@pytest.mark.parametrize("suffix", [".svm", ".svm.gz"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_folders_are_columns_of_files_of_lines(tmp_path: Path, suffix: str) -> None:
     for day in (1, 2):
         (tmp_path / f"day={day}").mkdir()
         opener = gzip.open if suffix.endswith("gz") else open
         with opener(tmp_path / f"day={day}" / f"a{suffix}", "wt") as file:
-            file.write(f"{day} 3:0.5\n0 1:1\n")
+            file.write(f'{{"label": {day}}}\n{{"label": 0}}\n')
     (batch,) = sf.Loader(tmp_path, columns=["label", "day"])
     assert (batch["label"].tolist(), batch["day"].tolist()) == ([1, 0, 2, 0], [1, 1, 2, 2])
     assert all(block.nbytes for block in sf.open(tmp_path).blocks())

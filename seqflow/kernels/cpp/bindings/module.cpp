@@ -45,7 +45,6 @@ NB_MODULE(_native, module) {
   bind_chunks(module);
   bind_discounting(module);
   bind_distinct(module);
-  bind_fields(module);
   bind_footers(module);
   bind_groups(module);
   bind_hashing(module);
@@ -58,7 +57,6 @@ NB_MODULE(_native, module) {
   bind_ordering(module);
   bind_packing(module);
   bind_padding(module);
-  bind_pairs(module);
   bind_quantized(module);
   bind_recurrent(module);
   bind_reductions(module);

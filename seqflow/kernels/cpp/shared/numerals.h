@@ -61,16 +61,6 @@ struct Text {
 
   uint8_t next() const { return at < end ? *at : '\n'; }
   bool is_digit() const { return static_cast<uint8_t>(next() - '0') < 10; }
-  bool ends_line() const { return next() == '\n' || next() == '#'; }
-  bool is_blank() const { return next() == ' ' || next() == '\t' || (next() >= '\v' && next() <= '\r'); }
-  bool ends_word() const { return is_blank() || ends_line(); }
-  void skip_blanks() {
-    while (is_blank()) ++at;
-  }
-  void skip_line() {
-    const void *const found = at < end ? std::memchr(at, '\n', end - at) : nullptr;
-    at = found ? static_cast<const uint8_t *>(found) + 1 : end;
-  }
   bool skip_sign() {
     const uint8_t first = next();
     at += first == '-' || first == '+';

@@ -3,9 +3,10 @@
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, single_integer
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
+
+from .adapter import ADAPTERS, Adapter, single_integer
 
 
 def lstm_unit(

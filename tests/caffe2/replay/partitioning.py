@@ -5,11 +5,12 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, from_front, int32
-from seqflow.caffe2.dense import Order, chosen_axis
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
+
+from .adapter import ADAPTERS, Adapter, from_front, int32
+from .dense import Order, chosen_axis
 
 
 def partition(

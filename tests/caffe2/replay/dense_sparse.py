@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, as_matrix, chosen, int32, num_rows, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
+
+from .adapter import ADAPTERS, Adapter, as_matrix, chosen, int32, num_rows, single_integer
 
 
 def bucketize(x: Array, *, boundaries: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Run Caffe2's operators by name, with their own inputs and arguments, on seqflow's ops.
+"""The oracle of Caffe2's semantics: its operators by name, with their own inputs and arguments, on seqflow's ops.
 
 An op declares the operators that it implements. If a call of an operator differs from a call of the op, a row of a
 table or a small function maps its inputs and arguments to those of the op, and the results to those of Caffe2: all
@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from seqflow.arguments import checked
-from seqflow.caffe2 import (  # importing each module adds its adapters
+from seqflow.errors import UnknownOpError, nearest
+
+from . import (  # importing each module adds its adapters
     dense,
     dense_sparse,
     elementwise,
@@ -27,8 +29,7 @@ from seqflow.caffe2 import (  # importing each module adds its adapters
     recurrent,
     sparse,
 )
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, Operator, origins
-from seqflow.errors import UnknownOpError, nearest
+from .adapter import ADAPTERS, Adapter, Operator, origins
 
 __all__ = ["TABLE", "names", "run"]
 
@@ -65,6 +66,6 @@ def run(
     if name not in TABLE:
         raise UnknownOpError(
             f"{name!r} is not a covered operator of Caffe2{nearest(name, TABLE)}"
-            "\n  `seqflow.caffe2.names()` lists the covered ones"
+            "\n  `names()` lists the covered ones"
         )
     return TABLE[name].run(name, inputs, arguments, num_outputs)

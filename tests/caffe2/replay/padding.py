@@ -5,10 +5,11 @@ from typing import Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, chosen, int32
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
+
+from .adapter import ADAPTERS, Adapter, chosen, int32
 
 
 def pack_segments(

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, Caffe2Argument, int32, num_rows, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
+
+from .adapter import ADAPTERS, Adapter, Caffe2Argument, int32, num_rows, seed_of
 
 
 def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:

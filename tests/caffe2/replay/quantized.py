@@ -9,10 +9,11 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, as_matrix, int32, num_rows
 from seqflow.errors import OpIndexError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.quantized_rows import Scale
+
+from .adapter import ADAPTERS, Adapter, as_matrix, int32, num_rows
 
 
 def _quantize(bits: int, scale: Scale) -> Adapter:

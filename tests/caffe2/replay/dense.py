@@ -6,7 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import (
+from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.signature import Ints, NonNegative, Positive, Sizes
+
+from .adapter import (
     ADAPTERS,
     Adapter,
     Caffe2Argument,
@@ -16,9 +20,6 @@ from seqflow.caffe2.adapter import (
     seed_of,
     single_integer,
 )
-from seqflow.errors import OpError, ShapeError
-from seqflow.kernels.arrays import Array
-from seqflow.signature import Ints, NonNegative, Positive, Sizes
 
 Order = Literal["NCHW", "NHWC"]
 

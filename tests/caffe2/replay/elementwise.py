@@ -6,10 +6,11 @@ from functools import reduce
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, origins
-from seqflow.caffe2.dense import Order
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
+
+from .adapter import ADAPTERS, Adapter, origins
+from .dense import Order
 
 Binary = Callable[[Array, Array], Array]
 

@@ -4,7 +4,11 @@ In Caffe2, LengthsMax ignores a NaN that is not the first element of its segment
 """
 
 from seqflow import ops
-from seqflow.caffe2.adapter import (
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.signature import Positive
+
+from .adapter import (
     ADAPTERS,
     GRADIENT_ONLY,
     Adapter,
@@ -14,9 +18,6 @@ from seqflow.caffe2.adapter import (
     num_rows,
     single_integer,
 )
-from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
-from seqflow.signature import Positive
 
 _SEGMENTS = {"num_segments": Caffe2Argument("num_segments", int, -1, chosen)}
 _WEIGHTS = {"grad_on_weights": GRADIENT_ONLY}

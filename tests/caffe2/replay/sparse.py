@@ -5,10 +5,11 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, from_front
 from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive, Sizes
+
+from .adapter import ADAPTERS, Adapter, from_front
 
 
 def gather_ranges_to_dense(

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, Caffe2Argument, int32
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
+
+from .adapter import ADAPTERS, Adapter, Caffe2Argument, int32
 
 
 def merge_single_map_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:

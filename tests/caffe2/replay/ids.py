@@ -7,11 +7,12 @@ keys, in the order of their ids, so it is always frozen. `seqflow.Vocabulary` is
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.vocabulary_table import table_of_integers
 from seqflow.signature import NonNegative, Positive
+
+from .adapter import ADAPTERS, Adapter
 
 
 def index_get(handle: Array, keys: Array) -> Array:
