@@ -104,15 +104,16 @@ class Reader:
     def _of_folders(
         self, folders: Folders, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        own = [path for path in paths if path[0] not in folders.schema.names]
-        ranged = self.source.ranged_blocks(self._of_files(schema), own)
+        own_schema = folders.divided(schema).of_files
+        own = [path for path in paths if path[0] in own_schema.names]
+        ranged = self.source.ranged_blocks(own_schema, own)
         if ranged is None:
-            ranged = ((block, ()) for block in self.source.blocks(self._of_files(schema)))
+            ranged = ((block, ()) for block in self.source.blocks(own_schema))
         for block, ranges in ranged:
             known = dict(zip(own, ranges, strict=False))
             if not self.source.file_per_row:
                 values = folders.values[block.origin]
-                known |= {path: range_of_value(values.get(path[0])) for path in paths if path not in own}
+                known |= {path: range_of_value(values[path[0]]) for path in paths if path[0] in values}
             yield self._sized(block, schema), [known.get(path, UNKNOWN) for path in paths]
 
     def _judged(self, where: RowFilter, block: Block, may_be_kept: bool, may_be_left_out: bool) -> Block:

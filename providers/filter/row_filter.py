@@ -40,11 +40,7 @@ class Condition:
     def columns(self) -> list[str] | None:
         """Return the columns that it reads, by the source's names; None if they are not known."""
         if self.tree is not None:
-            names = (
-                one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}")
-                for one in columns_of(self.tree)
-            )
-            return list(dict.fromkeys(names))
+            return columns_read(self.tree)
         found = structure(self.expression)
         return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
 
@@ -62,6 +58,12 @@ class Condition:
                     f"where: there is no column {path[0]!r}{known}; there are {', '.join(schema.names)}"
                 )
         return self.expression
+
+
+def columns_read(tree: Filter) -> list[str]:
+    """Return the columns that a condition reads, by the source's names."""
+    names = (one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}") for one in columns_of(tree))
+    return list(dict.fromkeys(names))
 
 
 def condition_of(where: Where) -> Condition:

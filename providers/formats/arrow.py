@@ -128,7 +128,7 @@ class Arrow(Format):
             for path, (_, rows, stream, mapped, stored) in found.items()
         }
         source = ArrowSource(opened, self.memory_map, store=files.store)
-        return files.provider("arrow", next(iter(selections.values())).schema, source)
+        return files.provider("arrow", source)
 
 
 _READ_BATCHES = """

@@ -377,7 +377,7 @@ class Parquet(Format):
         source = ParquetSource(
             opened, self.memory_map, self.use_threads, footers=footers, chunks=chunks, store=files.store
         )
-        return files.provider("parquet", next(iter(selections.values())).schema, source)
+        return files.provider("parquet", source)
 
 
 _READ_FOOTERS = """

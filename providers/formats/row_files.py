@@ -117,7 +117,7 @@ def provider_of_row_files(kind: str, files: FileSet, opened: Mapping[str, RowFil
     for one in {id(one): one for one in selections.values()}.values():
         check_once(one.source, one.of_source.names)  # columns are read by name, so a name must be unique
     source = RowFileSource(opened, selections, store=files.store)
-    return files.provider(kind, next(iter(selections.values())).schema, source)
+    return files.provider(kind, source)
 
 
 def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:

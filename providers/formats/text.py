@@ -21,7 +21,7 @@ from seqflow.providers.source import Source, Wanted
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Selection, Table, selection
+from seqflow.record.selection import Selection, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,12 @@ class Text(Format):
             content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
         else:
             content = pa.field("text", pa.large_string() if wide else pa.string())
-        chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *files.picked)
+        schema = pa.schema([pa.field("path", pa.string()), content])
+        chosen = files.selections(dict.fromkeys(paths, schema))[paths[0]]
         source = TextSource(
             tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, store=files.store
         )
-        return files.provider("text", chosen.schema, source)
+        return files.provider("text", source)
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:

@@ -315,8 +315,7 @@ class LineFiles:
             versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))
         sizes, store = tuple(self.sizes[path] for path in self.paths), self.files.store
         source = LineSource(self.paths, sizes, batch_bytes, versions, self.inflated, store=store)
-        schema = selections[self.paths[0]].schema
-        return self.files.provider(line_format.kind, schema, source, inferred)
+        return self.files.provider(line_format.kind, source, inferred)
 
 
 def _bytes_of(start: int, stop: int) -> Span:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
+from seqflow.errors import DamagedFileError, FilterError, ProviderError, ProviderOptionError
+from seqflow.expression.filter_syntax import Column, Connection, Filter, Negation
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.arrow_expressions import structure
-from seqflow.providers.filter.row_filter import Condition
+from seqflow.providers.filter.row_filter import Condition, columns_read
 from seqflow.providers.filter.value_ranges import Path, Ranges, ValueRange, range_of_value
-from seqflow.providers.folders import Folders
+from seqflow.providers.folders import FolderKeys
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Provider
 from seqflow.providers.schemas import UNIFY
 from seqflow.record.partition_names import folder_value
-from seqflow.record.selection import ALL, Picked, check_names, rename_schema, select_schema
+from seqflow.record.selection import ALL
 
 Partitions = dict[str, dict[str, str | None]]
 """Values in the names of folders, by the path of a file and the column."""
@@ -74,57 +74,30 @@ def open_partitioned(
 
     A file is not opened if its folders show that no row fulfils the `condition`; the first one is always opened.
 
-    A column that the files have is read from them. A file outside the folders of a column has null there. If no
-    type is recorded, it is int64 if all values are written as integers, else text.
+    A column that a file has is read from it. A file outside the folders of a column has null there. If no type is
+    recorded, it is that of files with the column, else int64 if all values are written as integers, else text.
     """
-    columns, rename = files.picked
-    paths = list(partitions)
+    keys, every = FolderKeys(partitions, types), list(partitions)
+    if condition is None or isinstance(files.picked.columns, str):
+        return open_files(replace(files, keys=keys))
     own = _own_schema(open_files, files)
-    names = [
-        name
-        for name in dict.fromkeys(key for values in partitions.values() for key in values)
-        if name not in own.names
-    ]
-    if not names or isinstance(columns, str):
-        return open_files(files)
-    new_names = {name: name for name in names}
-    if isinstance(rename, Mapping):
-        new_names |= {name: rename[name] for name in names if name in rename}
-        rename = {old: new for old, new in rename.items() if old not in names}
-    # folders, not files, differ: those of one folder share their values
-    values = {id(of): {new_names[name]: of.get(name) for name in names} for of in partitions.values()}
-    fields = [
-        pa.field(new, types.get(name) or _type_of([of[new] for of in values.values()]))
-        for name, new in new_names.items()
-    ]
-    of_folders = _typed(values, fields)
-    typed = {path: of_folders[id(of)] for path, of in partitions.items()}
-    if condition is not None:
-        by_source = pa.schema([one.with_name(name) for one, name in zip(fields, names, strict=True)])
-        found = [{name: typed[path][new] for name, new in new_names.items()} for path in paths]
-        paths = [
-            path
-            for path, keep in zip(paths, _may_fulfil(condition, own, by_source, found), strict=True)
-            if keep
-        ]
-        paths = paths or list(partitions)[:1]  # a provider needs a file for its schema
-    inner = None
-    if columns is not None:
-        select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
-        inner = [one for one in columns if one.partition(".")[0] not in new_names.values()]
-    found_files = open_files(replace(files, paths=tuple(paths), picked=Picked(inner, rename)))
-    schema = pa.schema([*found_files.schema, *fields])
-    check_names(schema)
-    source = replace(found_files.source, folders=Folders(pa.schema(fields), typed))
-    return replace(
-        found_files, schema=schema if columns is None else select_schema(schema, columns), source=source
-    )
+    names = [name for name in keys.names if name not in own.names]
+    paths = _fulfilling(condition, keys, names)
+    # a provider needs a file for its schema
+    some = replace(files, paths=tuple(paths or every[:1]), keys=keys, common=[])
+    found = open_files(some)
+    if len(some.paths) < len(every) and any(one.folders and one.folders.shared for one in some.common):
+        # the folders of files that have such a column themselves do not tell its values
+        return open_files(replace(files, keys=keys))
+    return found
 
 
 def _own_schema(open_files: Callable[[FileSet], Provider], files: FileSet) -> pa.Schema:
     """Return the columns of the first file that is not damaged."""
     for path in files.paths:
-        alone = replace(files, paths=(path,), picked=ALL, schema=UNIFY, bad_files=RAISE, damaged={}, notes=[])
+        alone = replace(
+            files, paths=(path,), picked=ALL, schema=UNIFY, bad_files=RAISE, damaged={}, common=[]
+        )
         try:
             return open_files(alone).schema
         except DamagedFileError:
@@ -133,18 +106,36 @@ def _own_schema(open_files: Callable[[FileSet], Provider], files: FileSet) -> pa
     return open_files(files).schema  # raises: all are damaged
 
 
-def _may_fulfil(
-    condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
-) -> Sequence[bool]:
-    """Return whether rows of each file may fulfil a condition, from the values in the names of folders."""
+def _fulfilling(condition: Condition, keys: FolderKeys, names: Sequence[str]) -> list[str]:
+    """Return the files that may have rows that fulfil a condition, by the values of the keys with these names."""
+    schema = pa.schema([keys.field(name) for name in names])
+    paths = list(keys.texts)
+    values = keys.values(paths, {one.name: one for one in schema})
+    of_folders = replace(condition, tree=_of_folders(condition.tree, names))
     try:
-        tree = structure(condition.bind(pa.schema([*own, *folders])))
-    except UnknownColumnError:  # reported with a better message when the files are open
-        return [True] * len(found)
+        tree = structure(of_folders.bind(pa.schema([*schema, pa.field(_OTHER, pa.bool_())])))
+    except FilterError:  # reported with a better message when the files are open
+        return paths
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
-        (one.name,): (one.type, [range_of_value(values[one.name]) for values in found]) for one in folders
+        (one.name,): (one.type, [range_of_value(values[path][one.name]) for path in paths]) for one in schema
     }
-    return Ranges(len(found), columns).possible(tree).true.tolist()  # type: ignore[no-any-return]
+    may_fulfil = Ranges(len(paths), columns).possible(tree).true
+    return [path for path, may in zip(paths, may_fulfil, strict=True) if may]
+
+
+_OTHER = "…"
+"""Name of a column whose values are not known, in place of conditions of files' columns."""
+
+
+def _of_folders(tree: Filter, names: Collection[str]) -> Filter:
+    """Return a condition in which those that read other columns than these may be true, false or null."""
+    match tree:
+        case Connection(conditions=conditions):
+            return replace(tree, conditions=tuple(_of_folders(one, names) for one in conditions))
+        case Negation(condition=condition):
+            return replace(tree, condition=_of_folders(condition, names))
+    reads = columns_read(tree)
+    return tree if reads and {*reads} <= {*names} else Column(tree.token, _OTHER, (_OTHER,))
 
 
 def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
@@ -160,33 +151,3 @@ def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> di
             "open the folder above all of them, or leave others out with exclude="
         )
     return {name: unquote(one) for name, one in zip(names, folders, strict=True)}
-
-
-def _type_of(values: Sequence[str | None]) -> pa.DataType:
-    """Return int64 if all values are written as integers, else text."""
-    found = [value for value in values if value is not None]
-    return pa.int64() if found and all(map(_is_integer, found)) else pa.string()
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    # leading zeros stay text, since a column of integers would drop them; 19 digits may exceed int64
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
-
-
-def _typed(
-    values: Mapping[int, Mapping[str, str | None]], fields: Sequence[pa.Field]
-) -> dict[int, dict[str, Any]]:
-    kinds = {field.name: field.type for field in fields}
-    # each text is converted once: there may be a million folders, but few values
-    texts = {pair for of in values.values() for pair in of.items()}
-    known = {(name, text): _value(name, text, kinds[name]) for name, text in texts}
-    return {key: {name: known[name, text] for name, text in of.items()} for key, of in values.items()}
-
-
-def _value(column: str, text: str | None, kind: pa.DataType) -> Any:
-    """Convert a text from the name of a folder to the type; raise ProviderError if it is not a value of it."""
-    try:
-        return pa.array([text], pa.string()).cast(kind)[0].as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ProviderError(f"the folder of {column} = {text!r} is not of type {kind}: {error}") from None
