@@ -75,10 +75,15 @@ class FileSet:
             raise error
         self.damaged[path] = BadFile.of(path, None, error)
 
-    def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:
-        """Return what to read from each of these files, so that all give the same columns and types."""
+    def selections(
+        self, schemas: Mapping[str, pa.Schema], *, rows_lack: bool = False
+    ) -> dict[str, Selection]:
+        """Return what to read from each of these files, so that all give the same columns and types.
+
+        With `rows_lack`, a row need not have all columns of its file.
+        """
         try:
-            found = common_selections(schemas, self.picked, self.schema, self.keys)
+            found = common_selections(schemas, self.picked, self.schema, self.keys, rows_lack=rows_lack)
         except UnknownColumnError as error:
             of_more = f" and {len(schemas) - 1} more" if len(schemas) > 1 else ""
             raise UnknownColumnError(f"{next(iter(schemas))}{of_more}: {error.message}") from None

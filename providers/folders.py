@@ -30,7 +30,7 @@ class FolderKeys:
     texts: Mapping[str, Mapping[str, str | None]]
     """Values by the path of a file and the key."""
     types: Mapping[str, pa.DataType]
-    """Types of columns that are recorded."""
+    """Types of columns that are declared or recorded."""
 
     @property
     def names(self) -> list[str]:
@@ -41,8 +41,8 @@ class FolderKeys:
         return {id(of): of for of in self.texts.values()}.values()
 
     def field(self, name: str, kinds: Iterable[pa.DataType] = ()) -> pa.Field:
-        """Return the column of a key: of the type that is recorded, else of one of these `kinds`, those of files that
-        have it too, if it holds all values; else int64 if all are written as integers, or text.
+        """Return the column of a key: of the type that is declared or recorded, else of one of these `kinds` (those
+        of files with the column) that holds all values; else int64 if all are written as integers, or text.
         """
         found = {text for of in self._folders() if (text := of.get(name)) is not None}
         if name in self.types:
@@ -98,9 +98,9 @@ class Folders:
 
     schema: pa.Schema
     values: Mapping[str, Mapping[str, Any]]
-    """Values of these columns by the path of a file, without those that the file has itself."""
+    """Values of these columns by the path of a file, without those that all rows of the file have themselves."""
     shared: frozenset[str] = frozenset()
-    """Columns that some of the files have themselves."""
+    """Columns that some of the files or rows have themselves."""
     known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
     """Columns of the files in each schema that was read: selections are cached for the same object."""
     latest: dict[None, Divided] = field(default_factory=dict, compare=False)
@@ -127,10 +127,15 @@ class Folders:
 
     def joined(self, table: Table, schema: pa.Schema, paths: Sequence[str]) -> Table:
         """Return rows with the columns from folders added: of one file, or each of its own file."""
+        import pyarrow.compute as pc
+
         if not schema.names:
             return table
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        columns |= self.columns(schema, paths, table.num_rows)
+        for name, values in self.columns(schema, paths, table.num_rows).items():
+            if name in columns and columns[name].null_count < table.num_rows:
+                values = pc.coalesce(columns[name], values)
+            columns[name] = values
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def row_bytes(self, schema: pa.Schema, paths: Sequence[str]) -> int:

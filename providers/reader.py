@@ -113,7 +113,12 @@ class Reader:
             known = dict(zip(own, ranges, strict=False))
             if not self.source.file_per_row:
                 values = folders.values[block.origin]
-                known |= {path: range_of_value(values[path[0]]) for path in paths if path[0] in values}
+                known |= {
+                    path: range_of_value(values[path[0]])
+                    for path in paths
+                    # a column that rows may have themselves is known to lack them, or has any values
+                    if path[0] in values and not (path in own and known.get(path, UNKNOWN).has_values)
+                }
             yield self._sized(block, schema), [known.get(path, UNKNOWN) for path in paths]
 
     def _judged(self, where: RowFilter, block: Block, may_be_kept: bool, may_be_left_out: bool) -> Block:

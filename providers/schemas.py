@@ -42,12 +42,13 @@ class Version:
     renamed: pa.Schema
     paths: list[str] = field(default_factory=list)
     lacking: dict[str, pa.Field] = field(default_factory=dict)
-    """Columns from the names of folders that the files lack, by their keys, renamed."""
+    """Columns from the names of folders that files, or rows of them, lack, by their keys, renamed."""
 
     @property
     def all(self) -> pa.Schema:
         """All columns, renamed, those of folders last."""
-        return pa.schema([*self.renamed, *self.lacking.values()])
+        added = [one for key, one in self.lacking.items() if key not in self.schema.names]
+        return pa.schema([*self.renamed, *added])
 
 
 def check_policy(schema: object) -> None:
@@ -76,14 +77,16 @@ def common_selections(
     picked: Picked,
     policy: SchemaPolicy = UNIFY,
     keys: FolderKeys | None = None,
+    *,
+    rows_lack: bool = False,
 ) -> Common:
     """Return what to read from each file, so that all give the same columns.
 
-    Only columns that are read must agree. A column that some files lack is that of their folders, whose names are
-    `keys`, else null. Raise ProviderError, with two files, the column and its types, if no type holds the values of
-    both.
+    Only columns that are read must agree. A column that some files lack, or with `rows_lack` some of their rows, has
+    the value that the names of folders give it (`keys`), else null. Raise ProviderError, with two files, the column
+    and its types, if no type holds the values of both.
     """
-    versions = _versions(schemas, picked.rename, keys)
+    versions = _versions(schemas, picked.rename, keys, rows_lack)
     if keys is None and len(versions) == 1 and policy in (UNIFY, "first"):
         one = selection(versions[0].schema, *picked)
         return Common(dict.fromkeys(schemas, one), _alike(one.schema.names), one.schema, None)
@@ -93,7 +96,7 @@ def common_selections(
             select_schema(versions[0].all, [path])  # raises
     declared = {} if isinstance(policy, str) else _declared(declared_schema(policy), versions)
     found = list(_fields(versions, chosen, declared, policy))
-    alone = set.intersection(*({one.name for one in version.lacking.values()} for version in versions))
+    alone = set.intersection(*({*one.all.names[len(one.schema) :]} for one in versions))
     found.sort(key=lambda column: column.name in alone)  # those of folders last, in their order
     common = pa.schema(found, versions[0].schema.metadata)
     if picked.columns is not None:
@@ -131,7 +134,7 @@ def _folders(
 
 
 def _versions(
-    schemas: Mapping[str, pa.Schema], rename: Rename | None, keys: FolderKeys | None
+    schemas: Mapping[str, pa.Schema], rename: Rename | None, keys: FolderKeys | None, rows_lack: bool
 ) -> list[Version]:
     """Return the different schemas, in the order of their first files."""
     # most of 10,000 files have the same schema, which is one object
@@ -149,7 +152,7 @@ def _versions(
         having = [one for one in found if name in one.schema.names]
         column = keys.field(name, (one.schema.field(name).type for one in having))
         for one in found:
-            if name not in one.schema.names:
+            if rows_lack or name not in one.schema.names:
                 one.lacking[name] = column
     if rename is None:
         return found

@@ -88,6 +88,7 @@ class JsonLineFormat(LineFormat):
     left_out: frozenset[str] = frozenset()
     """Paths of keys of unknown type that are not read."""
     kind: ClassVar[str] = "jsonl"
+    rows_lack: ClassVar[bool] = True
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
 

@@ -46,6 +46,8 @@ class LineFormat:
     __slots__ = ()
     kind: ClassVar[str]
     schema: pa.Schema
+    rows_lack: ClassVar[bool] = False
+    """Whether a row need not have all columns."""
     header: bool = False
     """Whether the first line of a file is not a row."""
     newlines: bool = False
@@ -309,7 +311,7 @@ class LineFiles:
         schemas: dict[str, pa.Schema] = {}
         for one, paths in groups:
             schemas |= dict.fromkeys(paths, one.schema)
-        selections = self.files.selections(schemas)
+        selections = self.files.selections(schemas, rows_lack=line_format.rows_lack)
         versions: dict[str, LineVersion] = {}
         for one, paths in groups:
             versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from seqflow.providers.folders import FolderKeys
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Provider
 from seqflow.providers.schemas import UNIFY
+from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import ALL
 
@@ -63,6 +65,19 @@ def find_partitions(
     return {path: by_folder[folder] for path, folder in zip(paths, folders, strict=True)}
 
 
+def declared_apart(
+    schema: SchemaLike, partitions: Partitions
+) -> tuple[SchemaLike | None, Mapping[str, pa.DataType] | Literal["unify"]]:
+    """Return the declared types of files' columns, and those of columns from folders, as FileSet takes them."""
+    keys, declared = {key for of in partitions.values() for key in of}, declared_schema(schema)
+    of_folders = {one.name: one.type for one in declared if one.name in keys}
+    if not of_folders:
+        return schema, UNIFY
+    of_files = [one for one in declared if one.name not in keys]
+    kept = pa.schema(of_files) if isinstance(schema, pa.Schema) else {one.name: one.type for one in of_files}
+    return kept or None, of_folders
+
+
 def open_partitioned(
     open_files: Callable[[FileSet], Provider],
     files: FileSet,
@@ -77,7 +92,10 @@ def open_partitioned(
     A column that a file has is read from it. A file outside the folders of a column has null there. If no type is
     recorded, it is that of files with the column, else int64 if all values are written as integers, else text.
     """
-    keys, every = FolderKeys(partitions, types), list(partitions)
+    declared = (
+        {} if isinstance(files.schema, str) else {one.name: one.type for one in declared_schema(files.schema)}
+    )
+    keys, every = FolderKeys(partitions, {**types, **declared}), list(partitions)
     if condition is None or isinstance(files.picked.columns, str):
         return open_files(replace(files, keys=keys))
     own = _own_schema(open_files, files)
