@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, UnknownColumnError
+from seqflow.errors import DamagedFileError, ProviderError, UnknownColumnError
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
@@ -80,8 +80,11 @@ class FileSet:
     ) -> dict[str, Selection]:
         """Return what to read from each of these files, so that all give the same columns and types.
 
-        With `rows_lack`, a row need not have all columns of its file.
+        With `rows_lack`, a row need not have all columns of its file. Raise ProviderError if no file has a column,
+        since rows without columns are not counted.
         """
+        if not any(map(len, schemas.values())):
+            raise ProviderError(f"{next(iter(schemas))} has no columns")
         try:
             found = common_selections(schemas, self.picked, self.schema, self.keys, rows_lack=rows_lack)
         except UnknownColumnError as error:

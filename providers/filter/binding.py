@@ -1,4 +1,4 @@
-"""Bind filters given as text to the columns of a source: an Arrow expression with literals of the columns' types.
+"""Bind filters given as text to the columns of a source: a tree with literals of the columns' types.
 
 Arrow compares exactly if both sides have one type, so each literal is converted to the type of the column that it is
 compared with: an integer column is never compared as a float, which would round it.
@@ -7,16 +7,15 @@ compared with: an integer column is never compared as a float, which would round
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.expression import filter_syntax
 from seqflow.expression.filter_parser import refuse
-from seqflow.providers.filter.arrow_expressions import Field, structure
+from seqflow.providers.filter.arrow_expressions import ArrowCall, ArrowLiteral, Field, Node, call, cast
 from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
 from seqflow.providers.filter.comparisons import (
     COMPARISONS,
@@ -30,15 +29,15 @@ from seqflow.providers.filter.comparisons import (
     value_type,
     written_form,
 )
-from seqflow.providers.filter.own_functions import HASHED, hashed, remainder
+from seqflow.providers.filter.own_functions import HASHED
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
-_ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
 _DATES = (types.is_date, types.is_timestamp)
 
 
-def bind_filter(text: str, tree: filter_syntax.Filter, schema: pa.Schema) -> Any:
-    """Return the `pyarrow.compute.Expression` of a filter over columns of these names and types.
+def bind_filter(text: str, tree: filter_syntax.Filter, schema: pa.Schema) -> Node:
+    """Return the tree of a filter over columns of these names and types.
 
     Null is neither true nor false, and `not` keeps it null. Raise FilterError, with the place, if types
     don't fit, and UnknownColumnError for a name that is not a column.
@@ -58,21 +57,21 @@ class _Binder:
     def fail(self, tree: filter_syntax.Filter, message: str, advice: str = "") -> NoReturn:
         refuse(self.text, tree.token.start, message, advice)
 
-    def condition(self, tree: filter_syntax.Filter, *, negated: bool) -> Any:
+    def condition(self, tree: filter_syntax.Filter, *, negated: bool) -> Node:
         """Return a condition, or its negation: `not` is moved inwards to the comparisons."""
         match tree:
             case filter_syntax.Negation(condition=inner):
                 return self.condition(inner, negated=not negated)
             case filter_syntax.Connection(is_and=is_and, conditions=parts):
                 found = [self.condition(part, negated=negated) for part in parts]
-                return _joined(pc.and_kleene if is_and != negated else pc.or_kleene, found)
+                return _joined("and_kleene" if is_and != negated else "or_kleene", found)
             case filter_syntax.ComparisonTest():
                 return _inverted(self.comparison(tree), negated)
             case filter_syntax.Membership():
                 return self.membership(tree, tree.negated != negated)
             case filter_syntax.NullTest(value=inner):
-                value = self.value(inner).expression
-                return pc.is_valid(value) if tree.negated != negated else pc.is_null(value)
+                is_valid = tree.negated != negated
+                return call("is_valid" if is_valid else "is_null", self.value(inner).expression)
         value = self.value(tree)
         if not types.is_boolean(value.type):
             self.fail(
@@ -110,22 +109,22 @@ class _Binder:
         for part in parts[1:]:
             is_coded, kind = types.is_dictionary(kind), value_type(kind)
             if part == filter_syntax.LENGTHS and (types.is_map(kind) or is_any(kind, (*LISTS, *TEXTS))):
-                return self.lengths(tree, Value(pc.field(*path), kind, is_coded))
+                return self.lengths(tree, Value(Field((*path,)), kind, is_coded))
             names = [child.name for child in kind] if types.is_struct(kind) else []
             if part not in names:
                 what = f"{'.'.join(path)} is {kind}, which has no field {part!r}{nearest(part, names)}"
                 raise UnknownColumnError(f"where: {what}")
             kind = kind.field(part).type
             path.append(part)
-        return Value(pc.field(*path), value_type(kind), types.is_dictionary(kind))
+        return Value(Field((*path,)), value_type(kind), types.is_dictionary(kind))
 
     def lengths(self, tree: filter_syntax.Filter, value: Value) -> Value:
         """Return the lengths of lists in elements, or of texts in bytes."""
         if types.is_map(value.type) or is_any(value.type, LISTS):
-            return Value(pc.list_value_length(value.expression), pa.int64())
+            return Value(call("list_value_length", value.expression), pa.int64())
         if is_any(value.type, TEXTS):
-            texts = value.expression.cast(value.type) if value.is_coded else value.expression
-            return Value(pc.binary_length(texts), pa.int64())
+            texts = cast(value.expression, value.type) if value.is_coded else value.expression
+            return Value(call("binary_length", texts), pa.int64())
         return self.fail(tree, f"{value.type} has no lengths, expected lists or texts")
 
     def hash(self, tree: filter_syntax.Operation) -> Value:
@@ -144,10 +143,11 @@ class _Binder:
             hint = "the bits of floats, decimals and times depend on their unit and width"
             what = f"{self.shown(column)} is {value.type}, expected integers or texts to hash"
             self.fail(column, what, hint)
-        is_plain = not value.is_coded and isinstance(structure(value.expression), Field)
+        is_plain = not value.is_coded and isinstance(value.expression, Field)
         # dictionaries, and lengths, which Arrow counts in int32, have another type than their values here
-        plain = value.expression if is_plain else value.expression.cast(value.type)
-        return Value(hashed(plain, value.type, seed.value), pa.int64())
+        plain = value.expression if is_plain else cast(value.expression, value.type)
+        state = ArrowLiteral(pa.scalar(seed.value, pa.uint64()))
+        return Value(call(f"seqflow.hash_{value.type}", plain, state), pa.int64())
 
     def arithmetic(self, tree: filter_syntax.Operation) -> Value:
         known = (*_ARITHMETIC, "/", "%", "abs")
@@ -167,23 +167,24 @@ class _Binder:
                 )
         operands = [value.expression for value in values]
         if tree.name == "/":
-            return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
+            floats = (cast(one, pa.float64(), safe=False) for one in operands)
+            return Value(call("divide", *floats), pa.float64())
         is_float = any(types.is_floating(value.type) for value in values)
         kind = pa.float64() if is_float else pa.int64()
         if tree.name == "%" and is_float:
             self.fail(tree, "% takes integers, found a float")
         if tree.name == "%":  # no casts of int64, which the text of the filter would show
-            plain = (one.expression if one.type == kind else one.expression.cast(kind) for one in values)
-            return Value(remainder(*plain), kind)
+            plain = (one.expression if _has_type(one, kind) else cast(one.expression, kind) for one in values)
+            return Value(call("seqflow.remainder", *plain), kind)
         # integers beyond 2**53 are rounded to floats, but uint64 beyond int64 is an error
-        operands = [one.cast(kind, safe=not is_float) for one in operands]
+        operands = [cast(one, kind, safe=not is_float) for one in operands]
         if tree.name == "abs":
-            return Value(pc.abs_checked(*operands), kind)
+            return Value(call("abs_checked", *operands), kind)
         if len(operands) == 1:
-            return Value(pc.negate_checked(*operands), kind)
-        return Value(_ARITHMETIC[tree.name](*operands), kind)
+            return Value(call("negate_checked", *operands), kind)
+        return Value(call(_ARITHMETIC[tree.name], *operands), kind)
 
-    def comparison(self, tree: filter_syntax.ComparisonTest) -> Any:
+    def comparison(self, tree: filter_syntax.ComparisonTest) -> Node:
         operator, left, right = tree.token.text, tree.left, tree.right
         if isinstance(left, filter_syntax.Constant):
             operator, left, right = MIRRORED[operator], right, left
@@ -193,7 +194,7 @@ class _Binder:
         self.comparable(left, value.type)
         if isinstance(right, filter_syntax.Constant):
             operator, scalar = self.with_literal(operator, value.type, left, right)
-            return COMPARISONS[operator](value.expression, scalar)
+            return call(COMPARISONS[operator], value.expression, ArrowLiteral(scalar))
         other = self.value(right)
         self.comparable(right, other.type)
         if comparison_class(value.type) != comparison_class(other.type):
@@ -248,7 +249,7 @@ class _Binder:
                 right, f"{self.shown(left)} is {kind}, and {right.token.text} is none{written_form(kind)}"
             )
 
-    def membership(self, tree: filter_syntax.Membership, negated: bool) -> Any:
+    def membership(self, tree: filter_syntax.Membership, negated: bool) -> Node:
         value = self.value(tree.value)
         self.comparable(tree.value, value.type)
         expression = value.expression
@@ -261,26 +262,36 @@ class _Binder:
             has_nan = any(math.isnan(one.as_py()) for one in members)
             members += [pa.scalar(-one.as_py(), one.type) for one in members if one.as_py() == 0]
         kind = comparable_type(value.type)
-        is_in = expression.isin(pa.array([one.cast(kind) for one in members], kind))
+        of_kind = pa.array([one.cast(kind) for one in members], kind)
+        is_in: Node = ArrowCall("is_in", (expression,), members=of_kind)
         if has_nan:
-            is_in = pc.or_kleene(is_in, pc.is_nan(expression))
+            is_in = call("or_kleene", is_in, call("is_nan", expression))
         is_in = _inverted(is_in, negated)
         if self.tells_null:
-            return pc.if_else(pc.is_valid(expression), is_in, pc.scalar(pa.scalar(None, pa.bool_())))
+            return call(
+                "if_else", call("is_valid", expression), is_in, ArrowLiteral(pa.scalar(None, pa.bool_()))
+            )
         # is_in is false for null, so its negation has to leave null out
-        return pc.and_kleene(pc.is_valid(expression), is_in) if negated else is_in
+        return call("and_kleene", call("is_valid", expression), is_in) if negated else is_in
 
     def shown(self, tree: filter_syntax.Filter) -> str:
         return tree.name if isinstance(tree, filter_syntax.Column) else repr(tree.token.text)
 
 
-def _joined(function: Any, parts: Sequence[Any]) -> Any:
+def _has_type(value: Value, kind: pa.DataType) -> bool:
+    """Return whether Arrow sees this type, too: dictionaries, and lengths, which it counts in int32, have another."""
+    node = value.expression
+    is_length = isinstance(node, ArrowCall) and node.function in ("list_value_length", "binary_length")
+    return bool(value.type == kind) and not value.is_coded and not is_length
+
+
+def _joined(function: str, parts: Sequence[Node]) -> Node:
     """Join the conditions in pairs, and the pairs in pairs: a chain would be nested as deep as it is long."""
     while len(parts) > 1:
         pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
-        parts = [function(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        parts = [call(function, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return parts[0]
 
 
-def _inverted(expression: Any, negated: bool) -> Any:
-    return pc.invert(expression) if negated else expression
+def _inverted(node: Node, negated: bool) -> Node:
+    return call("invert", node) if negated else node

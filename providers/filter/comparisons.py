@@ -6,24 +6,22 @@ Arrow converts both sides to one type first. If they are unlike, it rounds one, 
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.expression.filter_syntax import LENGTHS, Constant, Scalar
-from seqflow.providers.filter.arrow_expressions import OPERATORS
+from seqflow.providers.filter.arrow_expressions import OPERATORS, ArrowLiteral, Node, call, cast
 from seqflow.providers.filter.arrow_values import comparable_type
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
 
-def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
-    """Return a literal as an expression of its own, with its type; an integer beyond int64 is a float."""
+def plain_literal(constant: Scalar) -> tuple[Node, pa.DataType]:
+    """Return a literal as a tree of its own, with its type; an integer beyond int64 is a float."""
     is_large = isinstance(constant, int) and not -(2**63) <= constant < 2**63
     scalar = pa.scalar(float(constant) if is_large else constant)
-    return pc.scalar(scalar), scalar.type
+    return ArrowLiteral(scalar), scalar.type
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
@@ -107,7 +105,9 @@ def advice(name: str, kind: pa.DataType) -> str:
         return f"its lengths can be compared: {name}.{LENGTHS} > 30"
     if types.is_struct(kind):
         return f"its fields can be compared: {name}.{kind.field(0).name if kind.num_fields else 'field'} == …"
-    return f"compare it: {name} == …" if comparison_class(kind) else "pass an expression of pyarrow.compute"
+    return (
+        f"compare it: {name} == …" if comparison_class(kind) else "choose such rows by a function in prepare="
+    )
 
 
 def written_form(kind: pa.DataType) -> str:
@@ -122,7 +122,7 @@ def written_form(kind: pa.DataType) -> str:
     return ""
 
 
-COMPARISONS = {sign: getattr(pc, function) for function, sign in OPERATORS.items()}
+COMPARISONS = {sign: function for function, sign in OPERATORS.items()}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _WHOLE = pa.decimal128(20)
 """Decimal type that holds all integers of 64 bits."""
@@ -130,15 +130,15 @@ _WHOLE = pa.decimal128(20)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An expression and its type; for a dictionary, the type of its values."""
+    """A tree and its type; for a dictionary, the type of its values."""
 
-    expression: Any
+    expression: Node
     type: pa.DataType
     is_coded: bool = False
     """Whether the column is dictionary-encoded."""
 
 
-def compared(operator: str, one: Value, other: Value) -> Any:
+def compared(operator: str, one: Value, other: Value) -> Node:
     """Return the comparison of two values of one class, of any types.
 
     If types are unlike, values of the finer one are rounded to the coarser one. Rounding keeps the order, so only
@@ -151,7 +151,7 @@ def compared(operator: str, one: Value, other: Value) -> Any:
     coarse, kind, fine, of = one.expression, one.type, other.expression, other.type
     if types.is_floating(kind) and types.is_decimal(of):
         # cast through text: Arrow's own cast of decimals to floats is off by some bits
-        return compare(coarse, fine.cast(pa.string()).cast(kind).cast(comparable_type(kind)))
+        return call(compare, coarse, cast(cast(cast(fine, pa.string()), kind), comparable_type(kind)))
     if types.is_floating(kind) and types.is_integer(of):
         grid, of = pa.float64(), _WHOLE
     elif types.is_signed_integer(kind) and types.is_uint64(of):
@@ -161,9 +161,10 @@ def compared(operator: str, one: Value, other: Value) -> Any:
     elif types.is_timestamp(kind) and kind.unit != of.unit:
         grid = pa.timestamp(kind.unit, of.tz)
     else:
-        return compare(coarse, fine)
-    coarse, rounded, fine = coarse.cast(grid), fine.cast(grid, safe=False), fine.cast(of)
-    return pc.if_else(pc.equal(coarse, rounded), compare(rounded.cast(of), fine), compare(coarse, rounded))
+        return call(compare, coarse, fine)
+    coarse, rounded, fine = cast(coarse, grid), cast(fine, grid, safe=False), cast(fine, of)
+    exactly = call(compare, cast(rounded, of), fine)
+    return call("if_else", call("equal", coarse, rounded), exactly, call(compare, coarse, rounded))
 
 
 def _fineness(kind: pa.DataType) -> int:

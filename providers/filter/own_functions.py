@@ -17,18 +17,6 @@ HASHED = (*_INTEGERS, pa.string(), pa.binary(), pa.large_string(), pa.large_bina
 """Types whose values are hashed."""
 
 
-def hashed(expression: Any, kind: pa.DataType, seed: int) -> Any:
-    """Return the hash of an expression of one of the types `HASHED`: int64; null stays null."""
-    register()
-    return pc.Expression._call(f"seqflow.hash_{kind}", [expression, pc.scalar(pa.scalar(seed, pa.uint64()))])
-
-
-def remainder(left: Any, right: Any) -> Any:
-    """Return the remainder of two expressions of int64, with the sign of the right one."""
-    register()
-    return pc.Expression._call("seqflow.remainder", [left, right])
-
-
 @cache
 def register() -> None:
     """Register the functions in this process, once; expressions that another process has made call them by name."""

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import FilterError, ProviderError, UnknownColumnError, nearest
+from seqflow.errors import FilterError, ProviderError
 from seqflow.expression.filter_parser import parse_filter
 from seqflow.expression.filter_syntax import LENGTHS, Filter, columns_of
-from seqflow.providers.filter.arrow_expressions import Node, canonical, fields_of, structure
+from seqflow.providers.filter.arrow_expressions import Node, canonical, expression_of, fields_of
 from seqflow.providers.filter.arrow_values import comparable, comparable_schema, value_of
 from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.providers.filter.value_ranges import Path, Possible, Ranges, ValueRange
@@ -20,7 +20,7 @@ from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename, Selection, Table, field_paths, rename_schema
 
 Where = Any
-"""A filter as users write it: text, or a `pyarrow.compute.Expression`."""
+"""A filter as users write it: text. Anything else is a FilterError that says so."""
 ALL = ("", -1)
 """Key of `counts` for all blocks together, in place of a block."""
 _RECENT = 8
@@ -31,33 +31,20 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A filter before the columns are known: its text with the syntax tree, or an expression of Arrow."""
+    """A filter before the columns are known: its text with the syntax tree."""
 
     text: str
-    tree: Filter | None
-    expression: Any = None
+    tree: Filter
 
-    def columns(self) -> list[str] | None:
-        """Return the columns that it reads, by the source's names; None if they are not known."""
-        if self.tree is not None:
-            return columns_read(self.tree)
-        found = structure(self.expression)
-        return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
+    def columns(self) -> list[str]:
+        """Return the columns that it reads, by the source's names."""
+        return columns_read(self.tree)
 
-    def bind(self, schema: pa.Schema) -> Any:
-        """Bind the expression to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
-        if self.tree is not None:
-            from seqflow.providers.filter.binding import bind_filter
+    def bind(self, schema: pa.Schema) -> Node:
+        """Bind the filter to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
+        from seqflow.providers.filter.binding import bind_filter
 
-            return bind_filter(self.text, self.tree, schema)
-        found = structure(self.expression)
-        for path in () if found is None else fields_of(found):
-            if path[0] not in schema.names:
-                known = nearest(path[0], schema.names)
-                raise UnknownColumnError(
-                    f"where: there is no column {path[0]!r}{known}; there are {', '.join(schema.names)}"
-                )
-        return self.expression
+        return bind_filter(self.text, self.tree, schema)
 
 
 def columns_read(tree: Filter) -> list[str]:
@@ -67,21 +54,14 @@ def columns_read(tree: Filter) -> list[str]:
 
 
 def condition_of(where: Where) -> Condition:
-    """Return the condition of a text or a `pyarrow.compute.Expression`; raise FilterError for anything else."""
+    """Return the condition of a text; raise FilterError for anything else."""
     if isinstance(where, str):
         return Condition(where, parse_filter(where))
-    if is_a(where, "pyarrow", "Expression"):
-        try:
-            where.__reduce__()
-        except pa.ArrowNotImplementedError as error:
-            raise FilterError(
-                f"where: {where} can't be saved: {error}\nname its columns: pc.field(name)"
-            ) from None
-        return Condition(str(where), None, where)
     what = "a function" if callable(where) else f"a {type(where).__name__}"
+    if is_a(where, "pyarrow", "Expression"):
+        what = f"the expression {where}"
     raise FilterError(
-        f"where is {what}, expected text, such as \"lang == 'py'\", or an expression of pyarrow.compute, such as "
-        'pc.field("lang") == "py"'
+        f"where is {what}, expected text, such as \"lang == 'py'\""
         + ("\nrows are chosen by a function in prepare=" if callable(where) else "")
     )
 
@@ -125,8 +105,8 @@ class RowFilter:
     """Columns that the filter reads."""
     source: pa.Schema
     """The columns of the filter under the source's names."""
-    structure: Node | None = field(default=None, compare=False, repr=False)
-    """Syntax tree of the expression; None if its form is not known."""
+    tree: Node | None = field(default=None, compare=False, repr=False)
+    """The tree of the expression; None if it keeps all."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict, compare=False, repr=False)
     """Number of kept rows of each block counted so far, by origin and index; `ALL` has their total."""
     numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
@@ -143,8 +123,7 @@ class RowFilter:
 
     def looks_at(self) -> dict[Path, Path]:
         """Return the columns and fields that the expression reads: the provider's paths by the source's."""
-        tree = self.structure
-        paths = [] if tree is None else dict.fromkeys(fields_of(tree))
+        paths = [] if self.tree is None else dict.fromkeys(fields_of(self.tree))
         return {path: _path_under(path, self.source, self.columns) for path in paths}
 
     def possible(self, ranges: Sequence[Sequence[ValueRange]]) -> Possible:
@@ -154,7 +133,7 @@ class RowFilter:
             path: (_type_at(path, schema), [of_block[at] for of_block in ranges])
             for at, path in enumerate(self.looks_at())
         }
-        return Ranges(len(ranges), columns).possible(self.structure)
+        return Ranges(len(ranges), columns).possible(self.tree)
 
     def with_columns(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema with the columns of the filter added, the same object each time."""
@@ -197,13 +176,13 @@ def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -
     inverse = _inverse(full, rename) if isinstance(rename, Mapping) else {}
     source = rename_schema(full, inverse)
     shown = comparable_schema(source)
-    expression = condition.bind(source)
+    tree = condition.bind(source)
+    expression = expression_of(tree)
     _check_condition(condition, expression, shown)
-    tree = structure(expression)
-    names = source.names if tree is None else list(dict.fromkeys(path[0] for path in fields_of(tree)))
+    names = {path[0] for path in fields_of(tree)}
     positions = [at for at, name in enumerate(source.names) if name in names]
     columns, own = (pa.schema([schema.field(at) for at in positions]) for schema in (full, source))
-    return RowFilter(expression, _text(expression, tree), full, columns, own, tree)
+    return RowFilter(expression, _text(tree), full, columns, own, tree)
 
 
 def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -> None:
@@ -216,13 +195,12 @@ def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -
         raise FilterError(f"where: {condition.text} is {found.type}, expected a condition")
 
 
-def _text(expression: Any, tree: Node | None) -> str:
-    """Return an expression as text, with a digest if it is long or its structure is not known."""
-    text = str(expression) if tree is None else canonical(tree)
-    if tree is not None and len(text) <= _LONGEST:
+def _text(tree: Node) -> str:
+    """Return a filter as text, cut and with a digest if it is long."""
+    text = canonical(tree)
+    if len(text) <= _LONGEST:
         return text
-    content = bytes(expression.__reduce__()[1][0]) if tree is None else text.encode()
-    return f"{text[:_LONGEST]}… {hashlib.blake2b(content, digest_size=16).hexdigest()}"
+    return f"{text[:_LONGEST]}… {hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
 
 
 def _path_under(path: Path, source: pa.Schema, renamed: pa.Schema) -> Path:
@@ -269,7 +247,7 @@ def columns_to_open(
 ) -> Sequence[str] | None:
     """Return the columns to open a source with, by their new names, so that the filter has its own; None for all."""
     needed = condition.columns()
-    if columns is None or isinstance(columns, str) or needed is None:
+    if columns is None or isinstance(columns, str):
         return columns if isinstance(columns, str) else None
     if rename is None:
         return [*columns, *needed]

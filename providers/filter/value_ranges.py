@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.kernels.arrays import Array
-from seqflow.providers.filter.arrow_expressions import ArrowCall, ArrowLiteral, Field, Node
+from seqflow.providers.filter.arrow_expressions import OPERATORS, ArrowCall, ArrowLiteral, Field, Node
 from seqflow.providers.filter.arrow_values import value_of
 from seqflow.record.arrow_types import TEXTS, is_any
 
@@ -62,39 +62,22 @@ class Ranges:
         self._columns = {path: _Column.of(kind, ranges) for path, (kind, ranges) in columns.items()}
 
     def possible(self, node: Node | None) -> Possible:
-        """Return the possible results of a condition; anything is possible if nothing is known.
-
-        A chain of conditions is nested as deep as it is long, so this keeps a stack instead of recursing.
-        """
-        found: list[Possible] = []
-        stack: list[tuple[Node | None, bool]] = [(node, False)]
-        while stack:
-            one, is_second = stack.pop()
-            if not isinstance(one, ArrowCall) or one.function not in _CONNECTIVES:
-                found.append(self._leaf(one))
-            elif not is_second:
-                stack += [(one, True), *((part, False) for part in one.arguments)]
-            elif one.function == "invert":
-                found.append(_inverted(found.pop()))
-            else:
-                pair = found.pop(), found.pop()
-                found.append(_both(*pair) if one.function == "and_kleene" else _either(*pair))
-        return found.pop()
-
-    def _leaf(self, node: Node | None) -> Possible:
+        """Return the possible results of a condition; anything is possible if nothing is known."""
         match node:
-            case ArrowCall("is_null", (Field(path),), options) if not any(
-                one.as_py() for one in options.values()
-            ):
+            case ArrowCall("invert", (inner,)):
+                return _inverted(self.possible(inner))
+            case ArrowCall("and_kleene", (one, other)):
+                return _both(self.possible(one), self.possible(other))
+            case ArrowCall("or_kleene", (one, other)):
+                return _either(self.possible(one), self.possible(other))
+            case ArrowCall("is_null", (Field(path),)):
                 return self._null_test(path)
             case ArrowCall("is_valid", (Field(path),)):
                 return _inverted(self._null_test(path))
-            case ArrowCall("is_in", (Field(path),), options):
-                return self._membership(path, options)
-            case ArrowCall(function, (Field(path), ArrowLiteral(value))) if function in _MIRRORED:
+            case ArrowCall("is_in", (Field(path),), members=members):
+                return self._membership(path, members)
+            case ArrowCall(function, (Field(path), ArrowLiteral(value))) if function in OPERATORS:
                 return self._comparison(path, function, value)
-            case ArrowCall(function, (ArrowLiteral(value), Field(path))) if function in _MIRRORED:
-                return self._comparison(path, _MIRRORED[function], value)
             case Field(path):
                 return self._comparison(path, "equal", pa.scalar(True))
         return self._anything()
@@ -130,27 +113,14 @@ class Ranges:
         false = column.maybe_not(function, value, low=not is_less) & column.has_values
         return Possible(true, false | nans, column.has_nulls)
 
-    def _membership(self, path: Path, options: Mapping[str, pa.Scalar]) -> Possible:
+    def _membership(self, path: Path, members: pa.Array) -> Possible:
         column = self._columns.get(path)
-        if column is None or options["null_matching_behavior"].as_py() not in _MATCHES_OR_SKIPS:
+        if column is None:
             return self._anything()
-        members = options["value_set"].values
-        has_null = members.null_count > 0
         has_nan = column.may_be_nan and any(one != one for one in members.to_pylist())
         true = (column.may_hold(members) | has_nan) & column.has_values
         # is_in gives false for null, and a range never proves that all of its values are in the list
-        return Possible(
-            true | (column.has_nulls & has_null), np.ones(self.count, bool), np.zeros(self.count, bool)
-        )
-
-
-_CONNECTIVES = ("and_kleene", "or_kleene", "invert")
-_MIRRORED = {
-    "equal": "equal", "not_equal": "not_equal",
-    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
-}  # fmt: skip
-_MATCHES_OR_SKIPS = (0, 1)
-"""Values of Arrow's `null_matching_behavior`, of `is_in`: MATCH finds null in a list with null, SKIP never does."""
+        return Possible(true, np.ones(self.count, bool), np.zeros(self.count, bool))
 
 
 def _inverted(one: Possible) -> Possible:

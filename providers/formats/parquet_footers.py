@@ -133,7 +133,9 @@ class Footer(NamedTuple):
                 f"{self.path} has a damaged footer: "
                 f"not every one of its {num_row_groups} row groups has {num_leaves} columns"
             )
-        return ColumnChunks(self.chunks.reshape(num_row_groups, num_leaves, -1), self.limits)
+        return ColumnChunks(
+            self.chunks.reshape(num_row_groups, num_leaves, self.chunks.shape[1]), self.limits
+        )
 
 
 def read_footer(path: str, tail: bytes | pa.Buffer) -> Footer:

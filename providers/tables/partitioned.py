@@ -17,7 +17,6 @@ from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.file_set import FileSet
-from seqflow.providers.filter.arrow_expressions import structure
 from seqflow.providers.filter.row_filter import Condition, columns_read
 from seqflow.providers.filter.value_ranges import Path, Ranges, ValueRange, range_of_value
 from seqflow.providers.folders import FolderKeys
@@ -131,7 +130,7 @@ def _fulfilling(condition: Condition, keys: FolderKeys, names: Sequence[str]) ->
     values = keys.values(paths, {one.name: one for one in schema})
     of_folders = replace(condition, tree=_of_folders(condition.tree, names))
     try:
-        tree = structure(of_folders.bind(pa.schema([*schema, pa.field(_OTHER, pa.bool_())])))
+        tree = of_folders.bind(pa.schema([*schema, pa.field(_OTHER, pa.bool_())]))
     except FilterError:  # reported with a better message when the files are open
         return paths
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {

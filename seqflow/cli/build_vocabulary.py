@@ -52,7 +52,7 @@ def build_vocabulary(
     overwrite: job_options.Overwrite = False,
     json: job_options.AsJson = False,
 ) -> None:
-    """Write ids for the most frequent keys of a column.
+    """Write ids for the most frequent keys of a column, with their counts.
 
     The vocabulary is a constant for encode and encode_strings.
 
@@ -63,7 +63,6 @@ def build_vocabulary(
     from seqflow.output.overwriting import check_new_file
     from seqflow.providers.left_out import LeftOut
     from seqflow.vocabulary import Vocabulary
-    from seqflow.vocabulary.counting import most_frequent
 
     _check_output(output, overwrite)
     left_out = LeftOut()
@@ -81,8 +80,7 @@ def build_vocabulary(
             )
             check_new_file("output", output, provider)
             counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
-    kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
-    vocabulary = Vocabulary(kept, max_size=max_size).freeze()
+    vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)

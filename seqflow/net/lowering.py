@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 from seqflow import registry
 from seqflow.carrying.rule import gives_sequence
 from seqflow.deprecated_names import old_names, renamed_arguments
-from seqflow.errors import LodError, UnknownOpError, nearest
+from seqflow.errors import LodError, UnknownOpError
 from seqflow.net.ordering import Draft, ordered, producers
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
@@ -26,6 +26,7 @@ from seqflow.net.syntax import (
     fail,
 )
 from seqflow.registry import OpDef
+from seqflow.registry.errors import nearest_argument
 from seqflow.signature import Attribute
 
 
@@ -208,7 +209,7 @@ class _Lowering:
             if name in names:
                 continue
             if name not in known:
-                guess = nearest(name, [*names, *known])
+                guess = nearest_argument(name, [*names, *known])
                 self.fail(operand.location, f"{op.name} takes no {name!r}{guess}", str(op.signature))
             if known[name].names_file and isinstance(operand, Reference):
                 found[name] = operand

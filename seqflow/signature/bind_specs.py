@@ -10,6 +10,7 @@ from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.shape import Equalities, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
+from seqflow.signature.advice import instead_of_form
 from seqflow.signature.bind_arrays import NOT_A_SCALAR, expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
 from seqflow.signature.bind_sizes import AxisLabel, CheckSize, KnownSizes, OutputShape, read_axis
@@ -109,14 +110,16 @@ def _checked(one: BoundInput) -> BoundInput:
     argument, spec, label, _, _ = one
     kinds, shape = argument.kinds, spec.shape
     fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
+    rank = None if shape.dimensions is None else len(shape.dimensions)
+    advice = instead_of_form(spec.dtype, rank) if argument.is_lengths else ""
     if not fits:
-        raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-    more = 0 if shape.dimensions is None else len(shape.dimensions) - argument.rank
+        raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}", advice=advice)
+    more = 0 if rank is None else rank - argument.rank
     if more and (more < 0 or argument.rest is None):
         wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
         raise ShapeError(
             f"{label} has shape {shape}, expected {wanted} dimensions ({argument})",
-            advice=NOT_A_SCALAR if wanted == "0" else "",
+            advice=NOT_A_SCALAR if wanted == "0" else advice,
         )
     return one
 

@@ -73,8 +73,14 @@ class Vocabulary:
         """
         if min_count < 1:
             raise OpError(f"min_count is {min_count}, expected 1 or more")
-        made = cls(max_size=max_size)
+        cls(max_size=max_size)  # refused before anything is read
         counts = count([as_keys(source)] if column is None else keys_of_column(source, column))
+        return cls.of_counts(counts, min_count, max_size)
+
+    @classmethod
+    def of_counts(cls, counts: pa.Table, min_count: int = 1, max_size: int | None = None) -> "Vocabulary":
+        """Return the frozen vocabulary of keys that `counting.count` has counted, with their counts, as `build`."""
+        made = cls(max_size=max_size)
         made._keys, made._counts = most_frequent(
             counts, min_count, None if max_size is None else max_size - 1
         )

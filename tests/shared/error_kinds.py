@@ -226,6 +226,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("there is no argument …, expected …", "an argument that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("…: … is missing", "an input or attribute of an op was not given", "`seqflow ops NAME`; for a Sequence the op of `seqflow.auto`", lambda: ops.truncate(X, N)),
         Kind("…: found … inputs, expected …", "an attribute of an op was given by position", "the second line has the keywords", lambda: ops.truncate(X, N, 2)),
         Kind("… has no option …", "an argument that the method does not have", "the second line, or `help`", lambda: sf.Loader(TABLE).to("torch", device="cpu")),
@@ -325,7 +326,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
         Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
-        Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
+        Kind("where is …, expected text, such as …", "something that is not a condition", "text, as [filters](sources.md#filters) have it", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [
@@ -373,7 +374,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
-        Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],
     IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],

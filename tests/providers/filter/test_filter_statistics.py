@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -78,9 +77,7 @@ def test_statistics_tell_which_row_groups_are_empty_or_whole(text: str, path: Pa
 
 @pytest.mark.slow
 def test_long_chains_of_conditions_are_compared_with_statistics(path: Path) -> None:
-    chain = pc.field("id") == 0
-    for number in range(1, 1500):
-        chain = chain | (pc.field("id") == 1000 + number)
+    chain = " or ".join(["id == 0", *(f"id == {1000 + number}" for number in range(1, 1500))])
     assert known(sf.open(path, where=chain)) == ([*range(1, 10)], [])
     texts = " or ".join(f"id == {1000 + number}" for number in range(1500))
     assert known(sf.open(path, where=f"{texts} or id in {list(range(20, 30))}")) == (
@@ -266,5 +263,3 @@ def test_fragments_of_partitioned_datasets_are_left_out(folders: Path) -> None:
     found = sf.open(dataset, columns=["id"], where="lang == 'py' and year == 2024")
     assert sum(block.num_rows == 0 for block in found.blocks()) == 5
     assert found["id"].tolist() == [124, 174]  # type: ignore[union-attr]
-    expression = (pc.field("lang") == "py") & (pc.field("year") == 2024)
-    assert sf.open(dataset, columns=["id"], where=expression)["id"].tolist() == [124, 174]  # type: ignore[union-attr]
