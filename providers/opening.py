@@ -274,12 +274,13 @@ def _open_own_kind(
     given = checked_options(options.get("options") or {})
     made = made_by_kind(kind, source, given)
     if isinstance(made, Provider):
+        policy = BadFiles.of(rest.pop("bad_files", made.bad_files))
         if rest or any(one is not None for one in picked):
             raise ProviderOptionError(
                 f"{kind} returns a Provider, which has its columns and options already\n"
                 "return what it was opened of, or a source of your own"
             )
-        provider = made
+        provider = replace(made, bad_files=policy)
     elif is_own(made):
         provider = open_own(made, picked, **_checked(rest, (), "a source of your own"), origin=kind)
     else:

@@ -178,6 +178,11 @@ class Provider:
         """Number of rows that are left out because of their places, by reason, and by parts of the source."""
         return {} if self.where is None else self.where.dropped.counts
 
+    @property
+    def too_short(self) -> abc.Mapping[str, int]:
+        """Number of rows that are too short to compare with others, by the reason for which these are left out."""
+        return {} if self.where is None else self.where.dropped.too_short
+
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
         """Return the provider without its filter, and its block that this block belongs to."""
         return replace(self, where=None), block.of_source

@@ -150,6 +150,8 @@ class Reader:
 
         Rows that can't be read are kept: they are bad rows, not rows left out.
         """
+        if self.filter is not None:
+            self.filter.dropped.check(block.of_source)
         if block.of is None or block.is_whole or self.filter is None:
             table = self._read(block.of_source, schema, bad_rows, rows, max_bytes)
             start = 0 if rows is None else rows.start

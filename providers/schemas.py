@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -119,7 +119,7 @@ def common_selections(
 
 
 def _folders(
-    keys: FolderKeys, versions: Sequence[Version], common: pa.Schema, alone: Collection[str]
+    keys: FolderKeys, versions: Sequence[Version], common: pa.Schema, alone: Set[str]
 ) -> Folders | None:
     """Return the columns from the names of folders; None if there are none."""
     names = dict.fromkeys(one.name for version in versions for one in version.lacking.values())
@@ -148,12 +148,8 @@ def _versions(
         if same is None:
             found.append(same := Version(readable(schema), schema))
         same.paths += of_one
-    for name in () if keys is None else keys.names:
-        having = [one for one in found if name in one.schema.names]
-        column = keys.field(name, (one.schema.field(name).type for one in having))
-        for one in found:
-            if rows_lack or name not in one.schema.names:
-                one.lacking[name] = column
+    if keys is not None:
+        _add_keys(found, keys, rows_lack)
     if rename is None:
         return found
     if not isinstance(rename, Mapping):
@@ -174,6 +170,17 @@ def _versions(
         one.renamed = rename_schema(one.schema, {old: new for old, new in rename.items() if old in own})
         one.lacking = {key: column.with_name(rename.get(key, key)) for key, column in one.lacking.items()}
     return found
+
+
+def _add_keys(versions: Sequence[Version], keys: FolderKeys, rows_lack: bool) -> None:
+    """Add the columns from folders to the files that lack them."""
+    for name in keys.names:
+        column = keys.field(
+            name, (one.schema.field(name).type for one in versions if name in one.schema.names)
+        )
+        for one in versions:
+            if rows_lack or name not in one.schema.names:
+                one.lacking[name] = column
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

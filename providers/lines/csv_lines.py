@@ -307,14 +307,17 @@ def _inferred(
         for name, column in zip(good.schema.names, good.columns, strict=True):
             values[name].append(column)
         counts[path] = good.num_rows
-    if not sum(counts.values()):
+    if not sum(counts.values()) and not fault:
         raise no_schema(files, fault)
     decimal = first[0][0].decimal
     schema = pa.schema(
         [(name, _type_of(pa.chunked_array(found, pa.string()), decimal)) for name, found in values.items()]
     )
-    sampled = first_lines_of({path: count for path, count in counts.items() if count})
-    return schema, f"schema inferred from {sampled}"
+    sampled = {path: count for path, count in counts.items() if count}
+    # the header tells the columns of lines that are all bad rows
+    if not sampled:
+        return schema, "columns are text: all of the first lines are malformed"
+    return schema, f"schema inferred from {first_lines_of(sampled)}"
 
 
 def _type_of(texts: pa.ChunkedArray, decimal: str) -> pa.DataType:

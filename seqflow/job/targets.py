@@ -4,7 +4,8 @@ import os
 from itertools import permutations
 
 from seqflow.errors import JobError
-from seqflow.files.place import is_uri, join, shown
+from seqflow.files.place import is_uri, join
+from seqflow.hidden import shown
 from seqflow.job.job import Job
 from seqflow.loader import Loader
 from seqflow.net import Net

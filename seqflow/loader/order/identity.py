@@ -408,7 +408,7 @@ class ChangedColumn(NamedTuple):
 
 def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedColumn]:
     """Return the columns that differ between some data and the data of now."""
-    if not is_texts(dict(enumerate(before.get("columns") or [None]))):
+    if not has_form(before.get("columns"), [str]):
         return []
     kinds, of_now = (
         {name: kind for name, _, kind in (text.partition(": ") for text in of["columns"])}
