@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, FilterError, ProviderError, ProviderOptionError
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError
 from seqflow.expression.filter_syntax import Column, Connection, Filter, Negation
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, absolute, folder_of, join
@@ -129,10 +129,7 @@ def _fulfilling(condition: Condition, keys: FolderKeys, names: Sequence[str]) ->
     paths = list(keys.texts)
     values = keys.values(paths, {one.name: one for one in schema})
     of_folders = replace(condition, tree=_of_folders(condition.tree, names))
-    try:
-        tree = of_folders.bind(pa.schema([*schema, pa.field(_OTHER, pa.bool_())]))
-    except FilterError:  # reported with a better message when the files are open
-        return paths
+    tree = of_folders.bind(pa.schema([*schema, pa.field(_OTHER, pa.bool_())]))
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
         (one.name,): (one.type, [range_of_value(values[path][one.name]) for path in paths]) for one in schema
     }
