@@ -24,7 +24,7 @@ from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
-from seqflow.providers.lines.text_lines import BOM, LineFiles
+from seqflow.providers.lines.text_lines import BOM, LineFiles, LineFormat
 from seqflow.providers.lines.typed_lines import (
     Lines,
     check_text,
@@ -361,7 +361,7 @@ def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class CsvLines:
+class CsvLines(LineFormat):
     """Parser of lines of CSV; see LineFormat and typed_lines.Parser. `names` has a name for each value of a line."""
 
     schema: pa.Schema

@@ -1,9 +1,9 @@
 """KeyedRows: a source with the place of each row, and the numbers by which the rules of curation compare rows."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from seqflow import ops, providers
 from seqflow.curation.rules import COMPARISON, RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.curation.values import hashes, record_of, scores
 from seqflow.errors import ProviderError
-from seqflow.files.place import Files, Range, is_uri
+from seqflow.files.place import Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import output
 from seqflow.ops.shared.strings import from_strings, to_strings
@@ -21,8 +21,8 @@ from seqflow.providers import Block, Provider
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
+from seqflow.providers.source import Source, Wanted
 from seqflow.providers.store_options import STORE_OPTIONS
-from seqflow.record import BadRow
 from seqflow.record.selection import Table, select_schema
 
 PLACE = "place"
@@ -47,12 +47,12 @@ def band(number: int) -> str:
 class KeyedBlock(Block):
     """A block of the source, and its number among all of its blocks."""
 
-    inner: Block
-    number: int
+    inner: Block = field(kw_only=True)
+    number: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedRows:
+class KeyedRows(Source):
     """Rows of a provider as int64 `place`, block number * 2**32 + row in the block, and the columns of some rules."""
 
     provider: Provider
@@ -74,14 +74,9 @@ class KeyedRows:
         return self.provider.files
 
     @property
-    def files(self) -> Any:
-        """The source of the files, which tells whether each file is a row."""
-        return getattr(self.provider.source, "files", self.provider.source)
-
-    @property
-    def store(self) -> Files:
-        """Where they lie."""
-        return self.provider.store
+    def file_per_row(self) -> bool:  # type: ignore[override]
+        """Whether each row is a file."""
+        return self.provider.source.file_per_row
 
     @property
     def schema(self) -> pa.Schema:
@@ -92,10 +87,10 @@ class KeyedRows:
     def blocks(self, schema: pa.Schema) -> Iterator[KeyedBlock]:
         """Yield the blocks of the provider, in order."""
         for number, one in enumerate(self.provider.blocks()):
-            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, one, number)
+            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, inner=one, number=number)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """Return the place and the columns of all rows of a block."""
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         assert isinstance(block, KeyedBlock)
         found = self.provider.read_kept(block.inner, bad_rows=bad_rows)
         columns = {PLACE: np.asarray(found.numbers, np.int64) + (block.number << PLACE_BITS)}
@@ -112,20 +107,31 @@ class KeyedRows:
                 columns[SHARE] = np.where(lengths < rule.ngram, TOO_SHORT, shares)
             else:
                 columns |= _bands(*tokens[rule.column], rule)
-        return pa.table({name: columns[name] for name in schema.names}, schema)
+        yield pa.table({name: columns[name] for name in schema.names}, schema)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return what reading a block of a store will fetch."""
         assert isinstance(block, KeyedBlock)
         return self.provider.ranges(block.inner)
 
+    def rows_of(self, block: Block) -> int | None:
+        """Return the number of rows of a block, as the source tells it, also if it may be damaged."""
+        assert isinstance(block, KeyedBlock)
+        return self.provider.source.rows_of(block.inner) if self.provider.where is None else None
+
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """Return the file of each row of a block."""
+        assert isinstance(block, KeyedBlock)
+        return self.provider.source.paths_of(block.inner)
+
     def content(self, schema: pa.Schema) -> Any:
         """Return values that are equal if the rows are; None if the provider has none."""
         return self.provider.content
 
-    def of_files(self, paths: Collection[str]) -> "KeyedRows":
+    def of_files(self, paths: Collection[str]) -> Self:
         """Return the source with these files only; its blocks keep their numbers."""
-        return replace(self, provider=self.provider.of_files(paths))
+        provider = self.provider.of_files(paths)
+        return replace(self, provider=provider, store=provider.store)
 
 
 def keyed(
@@ -150,9 +156,10 @@ def keyed(
         (_grams_of(rule, access) for rule in chosen if isinstance(rule, Decontaminate)),
         np.zeros(0, np.uint64),
     )
-    digest = hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest()
     # damaged blocks are left out, and counted, by the provider of the keys
-    rows = KeyedRows(replace(opened, bad_files=RAISE), chosen, known, digest)
+    strict = replace(opened, bad_files=RAISE)
+    digest = hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest()
+    rows = KeyedRows(strict, chosen, known, digest, store=opened.store)
     return Provider(
         "keys", opened.origin, rows.schema, rows, bad_files=opened.bad_files, damaged=opened.damaged
     )
