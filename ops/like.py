@@ -131,7 +131,8 @@ def _spread_gradient(mean: bool) -> str:
 
 
 def _infer_spread(ctx: InferenceContext) -> None:
-    if ctx.attr("mean") and ctx.input("x").dtype.kind in "biu":
+    own = ctx.dtype("x")
+    if ctx.attr("mean") and own is not None and own.kind in "biu":
         found = ctx.outputs[0]
         ctx.set_output(0, found.shape, dtype=np.float64, axes=found.axes)
 

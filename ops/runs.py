@@ -16,7 +16,7 @@ def _are_far(after: Array, before: Array, gap: float) -> Array:
     if after.dtype.kind not in "bmMiu":
         with np.errstate(all="ignore"):
             return np.asarray(after - before > gap)
-    known = True
+    known = np.ones(after.shape, bool)
     if after.dtype.kind in "mM":
         known = ~(np.isnat(after) | np.isnat(before))
         after, before = after.view(np.int64), before.view(np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.ops.shared.strings import Errors, compiled, to_strings
@@ -153,7 +153,7 @@ def labels_of_tokens(
     token, first = np.unique(rows[overlaps], return_index=True)
     span = with_[overlaps][first]
     found = np.full(len(starts), outside, np.int64)
-    found[token] = labels[span]
+    found[token] = int64_integers(labels, "labels")[span]
     if inside is not None:
         goes_on = np.zeros(len(token), bool)
         goes_on[1:] = span[1:] == span[:-1]

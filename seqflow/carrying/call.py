@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from inspect import Signature as PythonSignature
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.carrying.dropped import reason_for, remember
 from seqflow.carrying.rule import (
     CallPlan,
     Details,
@@ -393,3 +393,18 @@ def _python_signature(lifted: Lifted) -> PythonSignature:
     keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in brought]
     keywords += [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in op.attributes]
     return PythonSignature([*positional, *keywords])
+
+
+_reasons: dict[int, tuple[weakref.ref[Array], str]] = {}
+
+
+def remember(array: Array, reason: str) -> None:
+    """Remember, while this array lives, why it has no lengths."""
+    key = id(array)
+    _reasons[key] = weakref.ref(array, lambda _: _reasons.pop(key, None)), reason
+
+
+def reason_for(array: Any) -> str | None:
+    """Return why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None if unknown."""
+    known = _reasons.get(id(array))
+    return known[1] if known is not None and known[0]() is array else None

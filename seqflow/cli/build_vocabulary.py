@@ -52,9 +52,9 @@ def build_vocabulary(
     overwrite: job_options.Overwrite = False,
     json: job_options.AsJson = False,
 ) -> None:
-    """Write ids for the most frequent keys of a column, with their counts.
+    """Write ids for the most frequent keys of a column.
 
-    The vocabulary is a constant for encode and encode_strings.
+    The vocabulary is a constant for encode and encode_strings; its file also has the count of each key.
 
     With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """

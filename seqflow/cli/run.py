@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -97,7 +97,12 @@ def run(
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
-    flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
+    flags: dict[str, Any] = {
+        "resume": resume,
+        "overwrite": overwrite,
+        "accept_changes": accept_changes,
+        "append": append,
+    }
     if has_log:
         log_json("start", job=str(job), **flags)
     with _watched_run(show=has_log or not (quiet or json), log=log) as progress:
@@ -189,7 +194,7 @@ def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progres
         yield update if show else None
 
 
-def _counts(counted: Stats | Report) -> dict[str, int]:
+def _counts(counted: Stats | Report) -> dict[str, Any]:
     """Log the bad rows so far by reason, if there are any, and the damaged files; return all counts."""
     if counted.bad_rows:
         log_json("bad_rows", level="warning", bad_rows=counted.bad_rows, reasons=counted.reasons)

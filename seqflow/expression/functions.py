@@ -298,10 +298,13 @@ def _guarded(kernel: Kernel) -> Kernel:
 
 def _check_unwrapped(kernel: Kernel, operands: Sequence[Value], found: Array) -> None:
     """Raise OverflowError when int64 does not hold the result for Python integers."""
-    kernel = np.ldexp if kernel is np.left_shift else kernel
     about = np.empty((), np.float64)
+    first, *others = operands
     with np.errstate(all="ignore"):
-        kernel(float(operands[0]), *map(float if kernel is not np.ldexp else int, operands[1:]), out=about)
+        if kernel is np.left_shift:
+            np.ldexp(float(first), int(others[0]), out=about)
+        else:
+            kernel(float(first), *[float(one) for one in others], out=about)
     # what has wrapped is wrong by 2**64 or more
     if not abs(about - float(found)) < 2.0**63:
         raise OverflowError(f"the result is about {about:.4g}, which int64 does not hold")

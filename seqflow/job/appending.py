@@ -157,6 +157,11 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     appended = appended_in(record)
     if not appended:
         return loader
+    if number > len(appended):
+        raise JobError(
+            f"output: a record of it names append {number} of {len(appended)}: it is damaged\n"
+            "  --overwrite begins again"
+        )
     if number:
         of = appended[number - 1]
         return loader_of_files(job, loader, of["files"], known=counts_in(of)["bad_files"])

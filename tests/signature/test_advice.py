@@ -146,7 +146,7 @@ def test_nets_and_sequences_name_the_argument_too():
     ):
         with pytest.raises(SeqflowError, match="did you mean 'max_length'"):
             call()
-    with pytest.raises(SeqflowError, match=r"'causal' .after=0 lets a query see no later key"):
+    with pytest.raises(SeqflowError, match=r"'causal' \(after=0 lets a query see no later key"):
         sf.Net("y, lse = attention_within(q, n, q, q, causal=true)")
 
 

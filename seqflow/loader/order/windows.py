@@ -517,6 +517,11 @@ class Parts:
 
     def start(self, part: int) -> int:
         """Return the position of the first window of a part; all windows before it must be known."""
+        if part > len(self._ends):
+            raise JobError(
+                f"output: a record of it names part {part}, which the plan does not have: it is damaged\n"
+                "  --overwrite begins again"
+            )
         return self._ends[part - 1] if part else 0
 
     def stop(self, part: int) -> int | None:

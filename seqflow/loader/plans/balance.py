@@ -107,7 +107,7 @@ class Balance:
         assert self.linear is not None
         linear, most = float(self.linear), int(sizes.max(initial=0))
         if linear.is_integer() and _sum_fits(most * (most + int(linear)), len(sizes)):
-            return sizes * (sizes + int(linear))
+            return np.asarray(sizes * (sizes + int(linear)))
         with np.errstate(over="ignore"):
             return np.asarray(sizes * (sizes + linear))
 
@@ -130,7 +130,9 @@ class Balance:
         if found.dtype.kind in "iu":
             with suppress(ExpressionError):  # of operators on bits, which take no floats
                 # integers wrap without an error: the same expression in floats shows it
-                about = np.asarray(expression(**{name: of.astype(np.float64) for name, of in values.items()}))
+                about = np.asarray(
+                    expression(**{name: np.asarray(of, np.float64) for name, of in values.items()})
+                )
                 found = found if _sum_fits(np.abs(about).max(initial=0), len(pieces.sizes)) else about
         return np.broadcast_to(found, pieces.sizes.shape)
 
