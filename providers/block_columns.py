@@ -125,7 +125,7 @@ class BlockColumns(LazySequence[Block]):
 
     def __iter__(self) -> Iterator[Block]:
         if self.others:
-            yield from super().__iter__()
+            yield from LazySequence.__iter__(self)
             return
         # some at a time: taking numbers out of an array one by one takes twice as long
         for start in range(0, len(self), _AT_ONCE):
