@@ -4,7 +4,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, sum_dtype
 from seqflow.ops.shared.comparable import as_integers
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import NoDerivative, op
@@ -123,8 +123,9 @@ def viterbi_decode(
             best[here] += scores[starts[here] + t]
     states = np.zeros(len(scores), np.int64)
     filled = np.flatnonzero(sizes)
-    score = np.zeros(len(sizes), scores.dtype)
-    score[filled] = best[filled].max(axis=1)
+    score = np.zeros(len(sizes), sum_dtype(scores.dtype))
+    with np.errstate(over="ignore"):
+        score[filled] = best[filled].max(axis=1)
     states[(starts + sizes - 1)[filled]] = best[filled].argmax(axis=1)
     for t in range(longest - 1, 0, -1):
         at = starts[order[: alive[t]]] + t

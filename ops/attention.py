@@ -56,8 +56,8 @@ def attention_within(
 
     A query at place p sees keys p - `before` to p + `after`, both included; None means unbounded. A causal model has
     `after=0`, and with a window of W keys also `before=W-1`. If a sequence has another number of keys than queries,
-    `align` must be given: the place of a query is its position ("start"), or is counted from the last key ("end", for
-    decoding with a cache).
+    `align` must be given with a band or `slopes`: the place of a query is its position ("start"), or is counted from
+    the last key ("end", for decoding with a cache).
 
     `softcap` bends scores to softcap * tanh(score / softcap). `slopes` (ALiBi) then subtract slopes[h] * |p - key|.
 
@@ -72,7 +72,7 @@ def attention_within(
     >>> attention_within(0 * x, np.array([2, 1]), x, x, after=0).out.ravel()
     array([1., 2., 5.])
     """
-    check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
+    check_attention((lengths, kv_lengths), (scale, softcap), (before, after, slopes), align)
     form = _form(q, k, (scale, softcap), (before, after), align)
     wide_slopes = None if slopes is None else _wide(slopes)
     out, lse = kernels.attention_within(_wide(q), lengths, _wide(k), _wide(v), kv_lengths, wide_slopes, form)
@@ -117,7 +117,7 @@ def attention_within_backward(
     >>> attention_within_backward(x, x, x, out, lse, one, 0 * lse, np.array([2])).grad_v.ravel()
     array([1., 1.])
     """
-    check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
+    check_attention((lengths, kv_lengths), (scale, softcap), (before, after, slopes), align)
     form = _form(q, k, (scale, softcap), (before, after), align)
     wide_slopes = None if slopes is None else _wide(slopes)
     found = kernels.attention_within_backward(
@@ -145,12 +145,12 @@ def _wide(array: Array) -> Array:
 def check_attention(
     lengths: tuple[Array, Array],
     numbers: tuple[float | None, float | None],
-    band: tuple[int | None, int | None],
+    by_place: tuple[int | None, int | None, object | None],
     align: str | None,
 ) -> None:
-    """Raise OpError when scale or softcap cannot be used, or when a band needs `align`.
+    """Raise OpError when scale or softcap cannot be used, or when what counts places needs `align`.
 
-    `lengths` are those of queries and keys, `numbers` scale and softcap, `band` before and after.
+    `lengths` are those of queries and keys, `numbers` scale and softcap, `by_place` before, after and slopes.
     """
     scale, softcap = numbers
     if scale is not None and not (math.isfinite(scale) and scale):
@@ -158,7 +158,7 @@ def check_attention(
     if softcap is not None and not (math.isfinite(softcap) and softcap > 0):
         raise OpError(f"softcap is {softcap}, expected a finite number above 0")
     differ = np.flatnonzero(lengths[0] != lengths[1])
-    if band != (None, None) and align is None and len(differ):
+    if any(one is not None for one in by_place) and align is None and len(differ):
         b = int(differ[0])
         raise OpError(
             f'align is None, expected "start" or "end": sequence {b} has {lengths[0][b]} queries and '

@@ -6,7 +6,7 @@ from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.indices import indices_below
-from seqflow.ops.shared.scalars import with_fill
+from seqflow.ops.shared.scalars import filled, with_fill
 from seqflow.registry import op
 from seqflow.signature import Fill, Positive
 
@@ -39,7 +39,7 @@ def batch_sparse_to_dense(
     columns = indices_below("indices", indices, width)
     values, fill = with_fill("fill", fill, values)
     check_memory((len(lengths), width), values.dtype)
-    dense = np.full((len(lengths), width), fill, values.dtype)
+    dense = filled((len(lengths), width), fill, values.dtype)
     # where an index repeats, NumPy assigns in order: the last value stays
     dense.reshape(-1)[_places(lengths, width) + columns] = values
     return dense

@@ -121,8 +121,8 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     """Choose runs of noise for `span_corrupt`: a share `density` of each sequence, in runs of `mean_span` on average.
 
     Of n tokens round(n * density) are noise, at least one and not all, in round(that / mean_span) runs, at least one.
-    A sequence never begins with noise. A sequence of one token, or an empty one, has none. The same seed gives the
-    same runs on every machine.
+    They may lie anywhere, with at least one other token between two of them. A sequence of one token, or an empty
+    one, has none. The same seed gives the same runs on every machine.
 
     >>> noise_spans(np.array([8, 1]), density=0.25, mean_span=2.0, seed=3).sum() == 2
     np.True_
@@ -134,15 +134,19 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     noisy = np.clip(np.rint(sizes * density).astype(np.int64), 1, np.maximum(sizes - 1, 0)) * (sizes > 1)
     runs = np.maximum(np.rint(noisy / mean_span).astype(np.int64), 1)
     runs = np.minimum(runs, np.minimum(noisy, sizes - noisy))
-    # tokens that stay, and noise: both are cut into runs, before their first token and some others
-    kinds = np.stack([sizes - noisy, noisy], axis=1).reshape(-1)
-    of_kind = np.stack([np.maximum(runs, sizes > 0), runs], axis=1).reshape(-1)
-    scores, first = uniform(random_bits(seed, sizes)), starts_of(kinds)
+    # noise lies in runs between one more run of tokens that stay: both are cut before their first token and some
+    # others; the first and the last run of tokens that stay may be empty, and has one token too many until then
+    kinds = np.stack([sizes - noisy + 2, noisy], axis=1).reshape(-1)
+    of_kind = np.stack([runs + 1, runs], axis=1).reshape(-1)
+    scores, first = uniform(random_bits(seed, sizes + 2)), starts_of(kinds)
     scores[first[kinds > 0]] = -1.0
     order = kernels.argsort_within(scores, kinds) + kernels.expand(first, kinds)
     begins = np.zeros(len(scores), bool)
     begins[order] = kernels.lengths_to_positions(kinds) < kernels.expand(of_kind, kinds)
     spans = np.diff(np.flatnonzero(begins), append=len(begins))
+    outer = starts_of(of_kind)[::2]
+    spans[outer] -= 1
+    spans[outer + runs] -= 1
     row, is_noise = np.divmod(np.repeat(np.arange(len(kinds)), of_kind), 2)
     turn = np.lexsort((is_noise, kernels.lengths_to_positions(of_kind), row))
     return np.repeat(is_noise[turn] == 1, spans[turn])
@@ -222,7 +226,8 @@ def fill_in_middle(
     `prefix P suffix S middle M`, or with probability `spm_rate` `prefix suffix S middle P M`; these three are tokens.
     The places are drawn uniformly, or are `cuts`, in ascending order. Parts may be empty; an empty sequence
     stays empty, without tokens. With `characters`, on the bytes of texts, a cut moves back to the first byte of its
-    character. The same seed cuts the same places on every machine.
+    character, or on to the next one if a text begins inside a character. The same seed cuts the same places on every
+    machine.
 
     >>> fill_in_middle(np.arange(1, 7), np.array([6]), np.array([[2, 4]]), prefix=91, suffix=93, middle=92, seed=0,
     ...                spm_rate=0.0).values
@@ -240,7 +245,7 @@ def fill_in_middle(
     places = _drawn_cuts(bits, sizes) if cuts is None else _checked_cuts(cuts, sizes)
     starts = starts_of(sizes)
     if characters:
-        places = _to_characters(tokens, places + starts[:, None]) - starts[:, None]
+        places = _to_characters(tokens, places, starts[:, None], sizes[:, None])
     low, high = places[:, 0], places[:, 1]
     low, high = np.where(is_cut, low, sizes), np.where(is_cut, high, sizes)
     longer = sizes + 3 * is_cut
@@ -277,11 +282,11 @@ def _checked_cuts(cuts: Array, sizes: Array) -> Array:
     return cuts.astype(np.int64)
 
 
-def _to_characters(data: Array, places: Array) -> Array:
-    """Move places in UTF-8 back to the first byte of their character."""
+def _to_characters(data: Array, places: Array, starts: Array, sizes: Array) -> Array:
+    """Move places in texts of UTF-8 back to the first byte of their character, or else to the next character."""
     moved = places.copy()
-    for _ in range(3):
-        inside = moved < len(data)
-        inside[inside] = (data[moved[inside]] & 0xC0) == 0x80
-        moved -= inside & (moved > 0)
+    for step in (-1, -1, -1, 1, 1, 1):
+        inside = moved < sizes
+        inside[inside] = (data[(starts + moved)[inside]] & 0xC0) == 0x80
+        moved += step * (inside & (moved > 0 if step < 0 else True))
     return moved

@@ -12,6 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.exact import converted
 from seqflow.ops.shared.random_bits import random_bits, uniform
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
@@ -265,9 +266,10 @@ def cast(x: Array, *, dtype: Dtype) -> Array:
     """
     if x.dtype.kind in "mM" or dtype.kind in "mM":
         _check_times(x.dtype, dtype)
-    elif x.dtype.kind == "V" or (x.dtype.kind == "c" and dtype.kind not in "cb"):
+        return _cast_times(x, dtype)
+    if x.dtype.kind == "V" or (x.dtype.kind == "c" and dtype.kind not in "cb"):
         raise OpError(f"x is {x.dtype}, which does not cast to {dtype}")
-    elif dtype.kind in "iu" and x.dtype.kind in "iuf" and not np.can_cast(x.dtype, dtype):
+    if dtype.kind in "iu" and x.dtype.kind in "iuf" and not np.can_cast(x.dtype, dtype):
         _check_range(x, dtype)
     with np.errstate(over="ignore"):
         return x.astype(dtype, copy=False)
@@ -279,6 +281,13 @@ def _check_times(found: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         "i" in kinds and 8 not in (found.itemsize, dtype.itemsize)
     ):
         raise OpError(f"x is {found}, which does not cast to {dtype}\n  times cast to times and int64")
+
+
+def _cast_times(x: Array, dtype: np.dtype[Any]) -> Array:
+    found, wrong = converted(x, dtype)
+    if x.dtype.kind == dtype.kind and np.can_cast(x.dtype, dtype) and wrong.any():
+        raise OpError(f"x has {x[wrong][0]}, which {dtype} cannot hold")
+    return found
 
 
 def _check_range(x: Array, dtype: np.dtype[Any]) -> None:

@@ -1,5 +1,7 @@
 """Tensors with the shape and dtype of others: the parts of gradients."""
 
+import math
+
 import numpy as np
 
 from seqflow.errors import ShapeError
@@ -128,9 +130,17 @@ def _spread_gradient(mean: bool) -> str:
     return f"reshape_like({op}(d.y, axes=axes, keepdims=keepdims), x)"
 
 
+def _infer_spread(ctx: InferenceContext) -> None:
+    own = ctx.dtype("x")
+    if ctx.attr("mean") and own is not None and own.kind in "biu":
+        found = ctx.outputs[0]
+        ctx.set_output(0, found.shape, dtype=np.float64, axes=found.axes)
+
+
 @op(
     "number x[*e], like[*d] -> y[*d]",
     known_as="spread rows over others",
+    shape=_infer_spread,
     grad={"like": None, "x": _spread_gradient},
     moves="",
 )
@@ -140,7 +150,7 @@ def spread(
     """Repeat the results of a reduction along the axes that were reduced, to the shape of what was reduced.
 
     `axes` and `keepdims` are those of the reduction (`reduce_sum`, `reduce_mean`, `reduce_max`); with `mean` each is
-    divided by the number of elements that were reduced to it.
+    divided by the number of elements that were reduced to it; integers then give float64.
 
     >>> spread(np.array([4.0, 6.0]), np.zeros((2, 2)), axes=1, mean=True)
     array([[2., 2.],
@@ -153,7 +163,7 @@ def spread(
         raise ShapeError(f"x has shape {list(x.shape)}, expected {expected}")
     values = x.reshape(kept)
     if mean:
-        values = values / x.dtype.type(max(np.prod([like.shape[i] for i in reduced]), 1))
+        values = values / max(math.prod(like.shape[i] for i in reduced), 1)
     return np.broadcast_to(values, like.shape).copy()
 
 

@@ -44,10 +44,15 @@ def lengths_to_mask(
     """
     width = int(lengths.max(initial=0)) if max_length is None else max_length
     check_memory((len(lengths), width), np.dtype(bool))
-    dtype = np.min_scalar_type(width)  # the narrower the dtype, the more elements one instruction compares
-    positions = np.arange(width, dtype=dtype)
-    kept = np.minimum(lengths.astype(np.uint64), width).astype(dtype)[:, None]
-    mask: Array = (positions if side == "right" else positions[::-1]) < kept
+    kept = np.minimum(lengths.astype(np.uint64), width)[:, None]
+    longest = int(kept.max(initial=0))
+    dtype = np.min_scalar_type(longest)  # the narrower the dtype, the more elements one instruction compares
+    positions = np.arange(longest, dtype=dtype)
+    data: Array = (positions if side == "right" else positions[::-1]) < kept.astype(dtype)
+    if longest == width:
+        return data
+    mask = np.zeros((len(lengths), width), bool)  # columns that are all padding touch no memory
+    mask[:, slice(longest) if side == "right" else slice(width - longest, None)] = data
     return mask
 
 

@@ -58,7 +58,8 @@ def pack_rows(
 
     `best_fit` places the longest sequences first, each in the row where it leaves the least room; `first_fit` keeps
     the input's order and takes the first row with room; `concat` cuts the stream of all sequences into rows of
-    `capacity`. A sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
+    `capacity`. A sequence longer than `capacity` is cut into pieces; nothing is lost. With `first_fit`, each of these
+    pieces opens a row of its own, also the last, whose room later sequences may take. An empty sequence has no piece.
 
     `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; both are 0 in padding, and
     `packed` has `fill` there. `sources` is the index of each piece's sequence, row by row; `piece_lengths` is the

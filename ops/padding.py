@@ -268,9 +268,9 @@ def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
 
 def _runs(starts: Array, count: int) -> Array:
     """Return the indices `start, start + 1, …`, `count` of them for each start."""
-    check_memory((len(starts), count), starts.dtype)
-    indices: Array = (starts[:, None] + np.arange(count)).reshape(-1)
-    return indices
+    check_memory((len(starts), count, 3), starts.dtype)
+    counts = np.full(len(starts), count)
+    return kernels.lengths_to_positions(counts) + kernels.expand(starts, counts)
 
 
 def _as_wide(data: Array, *rows: Array | None) -> Array:

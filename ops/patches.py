@@ -9,7 +9,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.grids import cells_of, merged_grids
-from seqflow.ops.shared.slices import int64
+from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import Positive
 
@@ -202,7 +202,8 @@ def window_order(grids: Array, *, merge: Positive = 2, window: Positive = 4) -> 
     WindowOrderResult(order=array([0, 1, 2, 3]), lengths=array([4, 4, 4, 4]))
     """
     merged = merged_grids(grids, merge)
-    frame, row, column = cells_of(merged, np.arange(len(kernels.lengths_to_positions(merged[:, 0]))))
+    frame, row, column = cells_of(merged)
+    frame = kernels.expand(starts_of(merged[:, 0]), merged.prod(1)) + frame  # over all images
     row, column = row // window, column // window
     high, wide = (int(one.max(initial=0)) + 1 for one in (row, column))
     # cells are in the order of frames, rows and columns: a stable sort by windows keeps it inside windows

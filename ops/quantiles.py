@@ -76,8 +76,7 @@ def lengths_quantile(
     found = np.full((len(sizes), shares.size, *data.shape[1:]), value, dtype)
     with np.errstate(all="ignore"):
         low, high = (ordered[(starts + place)[filled]].astype(wide, copy=False) for place in (below, above))
-        weight = _column(part[filled], low)
-        between = np.where(low == high, low, low + weight * (high - low))  # not inf - inf
+        between = _between(low, high, _column(part[filled], low))
         last = ordered[(starts[:, 0] + sizes - 1)[filled]].astype(wide, copy=False)[:, None]
         found[filled] = np.where(np.isnan(last), np.nan, between)  # NaN is sorted to the end
     return found if shares.ndim else found[:, 0]
@@ -98,6 +97,14 @@ def _places(sizes: Array, shares: Array, interpolation: str) -> tuple[Array, Arr
     elif interpolation == "midpoint":
         part = np.where(part > 0, 0.5, 0.0)
     return below, above, part
+
+
+def _between(low: Array, high: Array, part: Array) -> Array:
+    """Return the numbers at a part of the way from low to high; the ends themselves at 0 and 1."""
+    way = high - low
+    # a way is infinite next to an infinity, and between numbers near ±1.7e308
+    found = np.where(np.isfinite(way), low + part * way, low * (1 - part) + high * part)
+    return np.where((part == 0) | (low == high), low, np.where(part == 1, high, found))
 
 
 def _column(numbers: Array, rows: Array) -> Array:

@@ -14,6 +14,8 @@ from seqflow.signature import NonNegative, Positive
 
 _TRIES = 32
 """Number of draws for an element before those that are left are drawn exactly, one by one."""
+_LEAST = 1e-290
+"""Least sum of weights whose shares float64 holds with all their bits."""
 
 
 @op(
@@ -74,7 +76,9 @@ def _checked(weights: Array, high: int) -> Array:
         raise OpError(f"weights[{wrong[0]}] is {by[wrong[0]]}, expected 0 or more")
     if not by.any():
         raise OpError("weights are all 0, expected one that is not")
-    return by
+    with np.errstate(over="ignore"):
+        # a sum that is infinite, or has only a few bits, tells no weights apart
+        return by if _LEAST < by.sum() < np.inf else by / by.max()
 
 
 def _drawn(bits: Array, total: Array, high: int) -> Array:

@@ -5,6 +5,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.indices import indices_below
+from seqflow.ops.shared.weights import weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -75,7 +76,7 @@ def unroute(y: Array, choices: Array, weights: Array) -> Array:
     kept = np.flatnonzero(choices != -1)
     chosen = indices_below("choices", choices[kept], weights.size)
     order, lengths = kernels.group_rows(chosen // max(weights.shape[1], 1), len(weights))
-    dtype = kernels.sum_dtype(np.result_type(y, weights))
+    dtype = weighted_dtype(y, weights)
     if dtype.kind != "f":
         with np.errstate(all="ignore"):
             rows = y[kept][order].astype(dtype) * _column(weights.reshape(-1)[chosen[order]].astype(dtype), y)

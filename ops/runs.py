@@ -1,5 +1,6 @@
 """Runs of equal values inside sequences, and pieces that starts mark."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,30 @@ from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import NoDerivative, op
 
 
+def _are_far(after: Array, before: Array, gap: float) -> Array:
+    """Return whether after - before is above the gap, exactly; no difference to NaT is."""
+    if after.dtype.kind not in "bmMiu":
+        with np.errstate(all="ignore"):
+            return np.asarray(after - before > gap)
+    known = np.ones(after.shape, bool)
+    if after.dtype.kind in "mM":
+        known = ~(np.isnat(after) | np.isnat(before))
+        after, before = after.view(np.int64), before.view(np.int64)
+    rises = after > before
+    # an unsigned integer holds the distance of any two integers of 64 bits
+    way = (np.maximum(after, before).astype(np.int64) - np.minimum(after, before).astype(np.int64)).view(
+        np.uint64
+    )
+    whole = math.floor(gap) if math.isfinite(gap) else gap
+    return known & (rises | (way < -whole) if gap < 0 else rises & (way > whole))
+
+
 def _opens(data: Array, gap: Any) -> Array:
     """Return whether a run begins at each row, as if all rows were one sequence."""
     opens = np.ones(len(data), bool)
     after, before = data[1:], data[:-1]
     if gap is not None:
-        with np.errstate(all="ignore"):
-            far = np.subtract(after, before, dtype=None if data.dtype.kind in "fmMiu" else np.int8)
-            far = far.astype(np.int64) if data.dtype.kind == "M" else far
-            differs = (after > before) & (far > gap) if data.dtype.kind == "u" else far > gap
+        differs = _are_far(after, before, gap)
     else:
         missing = after == after
         differs = (after != before) & (missing | (before == before))  # NaN and NaT equal themselves here

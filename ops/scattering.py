@@ -345,12 +345,12 @@ def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
 
 @op(
     "number data[S, *d], int ids[N] -> rows[N, *d]",
-    known_as="np.take_along_axis inside sequences",
+    known_as="reduced row of each element's segment; df.groupby.transform",
     moves="",
     grad={"data": "scatter_inside(d.rows, ids, data)"},
 )
 def gather_inside(data: Array, ids: Array) -> Array:
-    """Gather rows by ids; ids outside [0, S) give zeros, as the `unsorted_segment` ops omit them.
+    """Gather rows by ids; ids outside [0, S) give zeros: the gradient of sums by id, which omit these ids.
 
     >>> gather_inside(np.array([10.0, 20.0]), np.array([1, -3, 0, 2]))
     array([20.,  0., 10.,  0.])
@@ -361,7 +361,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
 
 @op(
     "number rows[N, *d], int ids[N], number like[S, *d] -> like(like) sums[S, *d]",
-    known_as="torch.Tensor.scatter inside sequences",
+    known_as="torch.Tensor.index_add with ids outside; jax.ops.segment_sum",
     moves="",
     grad={"like": None, "rows": "cast_like(gather_inside(d.sums, ids), rows)"},
 )

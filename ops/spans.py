@@ -6,10 +6,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.ops.shared.strings import Errors, to_strings
+from seqflow.ops.shared.strings import Errors, compiled, to_strings
 from seqflow.ops.shared.tokenizers import check_special_tokens, encoder_of, offsets_of
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
@@ -50,11 +50,7 @@ def word_offsets(
     WordOffsetsResult(starts=array([0, 3]), ends=array([2, 5]), counts=array([2]))
     """
     texts = to_strings(data, lengths, errors).to_pylist()
-    between = f"[{''.join(_SPACES)}]+" if pattern is None else pattern
-    try:
-        cuts = re.compile(between)
-    except re.error as error:
-        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    cuts = compiled(f"[{''.join(_SPACES)}]+" if pattern is None else pattern)
     spans = [[(a, b) for a, b in _between(text, cuts) if a < b] for text in texts]
     starts, ends, counts = _flat(spans)
     return (starts, ends, counts) if characters else (*_as_bytes(texts, starts, ends, counts), counts)
@@ -152,11 +148,12 @@ def labels_of_tokens(
     with_ = kernels.lengths_to_positions(pairs) + kernels.expand(
         kernels.expand(starts_of(spans), tokens), pairs
     )
-    overlaps = np.flatnonzero((label_starts[with_] < ends[rows]) & (starts[rows] < label_ends[with_]))
+    low, high, first, last = label_starts[with_], label_ends[with_], starts[rows], ends[rows]
+    overlaps = np.flatnonzero((low < last) & (first < high) & (low < high) & (first < last))
     token, first = np.unique(rows[overlaps], return_index=True)
     span = with_[overlaps][first]
     found = np.full(len(starts), outside, np.int64)
-    found[token] = labels[span]
+    found[token] = int64_integers(labels, "labels")[span]
     if inside is not None:
         goes_on = np.zeros(len(token), bool)
         goes_on[1:] = span[1:] == span[:-1]

@@ -9,7 +9,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.ops.shared.strings import Errors, join, to_strings
+from seqflow.ops.shared.strings import Errors, compiled, join, to_strings
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import NonNegative, Texts
@@ -181,28 +181,29 @@ def split_text(
     if delimiter is not None and "" in delimiter and not by_character:
         raise OpError("delimiter has an empty text next to others, expected texts of at least one character")
     regex = r"\s+" if by_space else "|".join(map(re.escape, delimiter or ())) if pattern is None else pattern
-    try:
-        cuts = re.compile(f"({regex})" if not by_character else "(?s)(?<=.)(?=.)")
-    except re.error as error:
-        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    cuts = compiled(regex if not by_character else "(?s)(?<=.)(?=.)")
     most = -1 if max_splits is None else max_splits
     drops = not keep_empty or by_space
     found, counts = [], []
     for text in to_strings(data, lengths, errors).to_pylist():
-        pieces = _pieces(text.strip() if by_space else text, cuts, most, keep_delimiter)
+        pieces = _pieces(text.strip() if by_space else text, cuts, most, keep_delimiter, by_character)
+        if by_space and pieces[-1] and len(pieces) // (1 + keep_delimiter) == most + (not keep_delimiter):
+            pieces[-1] += text[
+                len(text.rstrip()) :
+            ]  # as in Python, the rest keeps the white space at its end
         pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
         found += pieces
         counts.append(len(pieces))
     return *join(found), np.array(counts, np.int64)
 
 
-def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool) -> list[str]:
+def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool, by_nothing: bool) -> list[str]:
     pieces, at = [], 0
     for match in cuts.finditer(text):
         if most == 0:
             break
         start, end = match.span()
-        if start == end and cuts.groups:  # a match of nothing
+        if start == end and not by_nothing:
             continue
         pieces.append(text[at:start])
         if keep_delimiter and end > start:

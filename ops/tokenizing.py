@@ -98,8 +98,8 @@ def train_tokenizer(
 
     The result is the JSON file of Hugging Face's libraries, as bytes: `tokenize` and `decode` take it, and its method
     `tofile("tokenizer.json")` saves it. Ids start with `special_tokens` and the 256 bytes, so no text is unknown; the
-    others are pairs that occur at least `min_frequency` times. Empty strings change nothing. `seqflow
-    train-tokenizer` learns from files of any size.
+    others are pairs that occur at least `min_frequency` times. Empty strings change nothing, and words are cut after
+    1,000 characters. `seqflow train-tokenizer` learns from files of any size.
 
     >>> train_tokenizer(np.frombuffer(b"low lower", np.uint8), np.array([3, 6]), vocabulary_size=258)[:11].tobytes()
     b'{"version":'

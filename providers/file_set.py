@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, UnknownColumnError
+from seqflow.errors import DamagedFileError, ProviderError, UnknownColumnError
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
@@ -72,7 +72,12 @@ class FileSet:
         self.damaged[path] = BadFile.of(path, None, error)
 
     def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:
-        """Return what to read from each of these files, so that all give the same columns and types."""
+        """Return what to read from each of these files, so that all give the same columns and types.
+
+        Raise ProviderError if no file has a column, since rows without columns are not counted.
+        """
+        if not any(map(len, schemas.values())):
+            raise ProviderError(f"{next(iter(schemas))} has no columns")
         try:
             found, notes = common_selections(schemas, self.picked, self.schema)
         except UnknownColumnError as error:

@@ -23,7 +23,15 @@ from seqflow.providers.filter.row_filter import (
     condition_of,
 )
 from seqflow.providers.formats.options import FORMATS, Format, byte_count, names_of, option_types, options_of
-from seqflow.providers.formats.suffixes import OF_LINES, Chosen, check_utf8, choose, choose_kind, kind_of
+from seqflow.providers.formats.suffixes import (
+    JSON,
+    OF_LINES,
+    Chosen,
+    check_utf8,
+    choose,
+    choose_kind,
+    kind_of,
+)
 from seqflow.providers.memory.tables import check_arrays, open_table, table_of
 from seqflow.providers.object_openers import opener_of
 from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
@@ -80,9 +88,9 @@ def file_kinds() -> list[str]:
 
 def check_kind(kind: Any) -> None:
     """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind of a package."""
-    if isinstance(kind, str) and (kind in FORMATS or place_of(kind)):
+    if isinstance(kind, str) and (kind in (*FORMATS, JSON) or place_of(kind)):
         return
-    known = [*file_kinds(), *package_kinds()]
+    known = [*file_kinds(), JSON, *package_kinds()]
     meant = nearest(kind, known) if isinstance(kind, str) else ""
     raise ProviderOptionError(
         f"kind is {kind!r}{meant}, but must be one of {', '.join(known)}, or 'module:function'"
@@ -119,7 +127,7 @@ def open(
         kind: Kind of the source: "parquet", "arrow", "text", "jsonl", "csv", "numpy", "megatron" or
             "tar"; a function of your own as "module:function", which makes the source of `source` and
             `options` (docs/extending.md); or a kind that an installed package offers. None takes it from the
-            suffix. "text" reads every file as one row.
+            suffix. "text" reads every file as one row, "json" is "jsonl" with files called `.json`.
         format: Options of files of one format, `sf.Csv(delimiter=";")`; files of other formats are then left
             out of folders and globs.
         exclude: Pattern, or patterns, of files to omit.
@@ -214,7 +222,7 @@ def _open(
         return source
     if kind is not None:
         check_kind(kind)
-        if kind not in FORMATS:
+        if kind not in (*FORMATS, JSON):
             return _open_own_kind(source, kind, exclude, picked, options)
     if "options" in options:
         raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
@@ -304,6 +312,7 @@ def choose_files(
 def format_of(path: str, kind: str | None, access: Mapping[str, Any], **options: Any) -> Format:
     """Return these options as the format of the files at `path`; `access` says how one gets to a store."""
     source, store = files_of_source(path, access)
+    kind = "jsonl" if kind == JSON else kind
     found: Any = FORMATS.get(kind if kind is not None else choose_files(source, None, store=store).kind)
     if found is None:
         raise ProviderOptionError(

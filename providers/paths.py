@@ -18,11 +18,12 @@ from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split
-from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
+from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split, without_query
+from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 
-_SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
-_PLACE = re.compile(r"\{(\w+)\}")
+_UNCOMMITTED = "_temporary"
+"""Folder of what a writer of Hadoop and Spark has not committed."""
+_PLACE = re.compile(r"^\{(\w+)\}(?=/|$)")
 _WHOLE = re.compile(r"(?<=[^/])(?:(?:/\*\*)+(?:/\*)?|/\*)/*$")
 """End of a pattern that matches everything in a folder."""
 
@@ -44,8 +45,11 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A glob that
-    matches a folder named as a file of data (`x.parquet/`) gives these, too, and nothing of other folders. A URI
+    gives all files below it except hidden ones, `__pycache__` and what writers of tables keep aside: files and
+    folders whose names begin with `_`, unless they are text, or the folder is that of a value (`_key=1`, which
+    Spark reads, and pyarrow does not). A glob
+    finds such files if a part of it begins with `_`. A glob that matches a folder named as a file of data
+    (`x.parquet/`) gives its files, too, and nothing of other folders. A name that exists is not a glob. A URI
     `file:///…` is the path that it names; other URIs are objects of a store, in `files`. A file is left out if a
     pattern of `exclude` matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a
     path. Raise MissingSourceError if no file is left.
@@ -63,7 +67,7 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
     named: list[str] = []
     if len(items) > 1:
         places = (str(item) for item in items)
-        files.look_up(one for one in places if is_uri(one) and not _has_magic(one) and not one.endswith("/"))
+        files.look_up(one for one in places if is_uri(one) and not _is_glob(one) and not one.endswith("/"))
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
@@ -78,7 +82,8 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
         for path, absolute_path, is_excluded in zip(paths, whole, _matched(whole, patterns), strict=True):
             if not is_excluded:
                 found.setdefault(absolute_path, path)
-                if is_named:
+                # a glob that ends with .json names the suffix
+                if is_named or (is_json(place) and is_json(path)):
                     named.append(found[absolute_path])
     if not found:
         left_out = f" outside {excluded}" if excluded else ""
@@ -104,8 +109,10 @@ class Search:
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether the source would find a file at this path if it were opened again."""
         file = absolute(os.fspath(path))
-        kind = kind_of(file)
-        if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
+        of_json = self.kind == JSON or any(map(is_json, self.places))
+        kind, own = kind_of(file), "jsonl" if self.kind == JSON else self.kind
+        kind = "jsonl" if of_json and is_json(file) else kind
+        if kind is None if own is None else own in SUFFIXES.values() and kind != own:
             return False
         if _matched([file], [_pattern(_expand(text)) for text in self.excluded])[0]:
             return False
@@ -132,13 +139,26 @@ def _covers(place: str, file: str) -> bool:
     if os.path.isdir(place):
         inside = file.startswith(os.path.join(place, ""))
         return inside and _is_shown(os.path.relpath(file, place).split(os.sep))
-    return glob.has_magic(place) and _is_found(place.split("/"), file.split("/"))
+    is_glob = glob.has_magic(place) and not os.path.exists(place)
+    return is_glob and _is_found(place.split("/"), file.split("/"))
 
 
 def _is_shown(names: Sequence[str]) -> bool:
-    """Return whether a folder gives a file below it: it and its folders are neither hidden nor side files."""
+    """Return whether a folder gives a file below it: it and its folders are neither hidden nor kept aside."""
     hidden = any(name.startswith(".") or name == "__pycache__" for name in names)
-    return not hidden and names[-1] not in _SIDE_FILES
+    return not hidden and not _is_aside(names)
+
+
+def _is_aside(names: Sequence[str], parts: Sequence[str] = ()) -> bool:
+    """Return whether a writer of tables keeps a file aside, and no part of a glob names it."""
+    aside = [name for name in names if name[:1] == "_" and "=" not in name]
+    if (
+        aside and kind_of(names[-1]) == "text"
+    ):  # `__init__.py`, and the folders `_posts` and `_static` of sites
+        aside = [_UNCOMMITTED] if _UNCOMMITTED in aside else []
+    return any(
+        not any(part[:1] == "_" and fnmatch.fnmatchcase(name, part) for part in parts) for name in aside
+    )
 
 
 def _finds(place: str, uri: str) -> bool:
@@ -149,10 +169,10 @@ def _finds(place: str, uri: str) -> bool:
     names = split(uri)[1].split("/")
     if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
         return False  # each data set of the hub has this text about it
-    if _has_magic(key):
-        return _is_found(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []
-    return names[: len(folder)] == folder and (names == folder or _is_shown(names[len(folder) :]))
+    if names[: len(folder)] == folder:
+        return names == folder or _is_shown(names[len(folder) :])
+    return glob.has_magic(key) and _is_found(key.split("/"), names)
 
 
 def _searched_prefix(uri: str) -> str:
@@ -166,39 +186,47 @@ def _before_wildcard(parts: Iterable[str]) -> list[str]:
     return list(takewhile(lambda part: not glob.has_magic(part), parts))
 
 
-def _has_magic(key: str) -> bool:
-    return glob.has_magic(key.partition("?")[0] if "=" in key else key)
-
-
 def _objects(uri: str, files: Files) -> list[str]:
     """Return the URIs of a glob, a prefix, or an object, sorted; all are pinned at the versions of the list."""
     root, key = split(uri)
-    if not _has_magic(key):
-        if key and not uri.endswith("/"):
-            if files.entry(uri) is not None:
-                return [uri]
-            if root.startswith("http"):
-                raise MissingSourceError(f"{shown(uri)} does not exist")
-        folder = uri
-    else:
-        folder = _searched_prefix(uri)
-    entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
+    is_glob, is_web = _is_glob(uri), root.startswith("http")
+    if key and not uri.endswith("/") and (is_web or not is_glob):
+        if files.entry(uri) is not None:
+            return [uri]
+        if is_web and not is_glob:
+            raise MissingSourceError(f"{shown(uri)} does not exist")
+    entries = files.listing(_searched_prefix(uri) if is_glob else uri)
+    entries = [one for one in entries if one.size or not one.path.endswith("/")]
     entries = of_complete_outputs(entries, files)
-    if not entries and not _has_magic(key):
+    found = [one for one in entries if _finds(uri, one.path)]
+    if is_glob:  # what exists is not a glob, as on a disk
+        own = f"{root}/{key.rstrip('/')}"
+        found = [one for one in found if f"{one.path}/".startswith(f"{own}/")] or found
+    # an object of 0 bytes may stand for a folder, whose name ends with a slash that lists do not show
+    empty = [one.path for one in found if not one.size]
+    files.look_up(empty)
+    folders = {path for path in empty if files.entry(path) is None}
+    found = [one for one in found if one.path not in folders]
+    if not entries and not is_glob:
         raise MissingSourceError(
             f"{shown(uri)} does not exist: there is neither such an object nor any below it"
         )
-    found = [one for one in entries if _finds(uri, one.path)]
     for one in found:
         files.pin(one)
     return [one.path for one in found]
 
 
+def _is_glob(uri: str) -> bool:
+    """Return whether a URI of a store may be a glob; `?` begins the query of a web address."""
+    return glob.has_magic(split(without_query(uri))[1])
+
+
 def _is_found(parts: list[str], names: list[str]) -> bool:
     """Return whether a glob matches a file, or a folder above it that is named as a file of data."""
-    return _is_match(parts, names) or any(
-        kind_of(name) is not None and _is_match(parts, names[:at]) and _is_shown(names[at:])
-        for at, name in enumerate(names[:-1], 1)
+    return any(
+        _is_match(parts, names[:at]) and not _is_aside(names[:at], parts) and _is_shown(names[at:])
+        for at, name in enumerate(names, 1)
+        if at == len(names) or kind_of(name) is not None
     )
 
 
@@ -300,7 +328,7 @@ def _files_of(path: str, entered: _Entered) -> Iterator[str]:
     if "\0" in path:
         raise MissingSourceError(f"{path!r} is not a path: it has a NUL character")
     if os.path.isdir(path):
-        yield from _walk(path, entered)
+        yield from _shown_files(path, entered)
     elif os.path.exists(path):
         if not os.path.isfile(path):
             raise ProviderError(
@@ -310,12 +338,13 @@ def _files_of(path: str, entered: _Entered) -> Iterator[str]:
         yield os.path.normpath(path)
     elif glob.has_magic(path):
         for match in matches(path, entered):
-            if "__pycache__" in match.split(os.sep):
+            names = match.split(os.sep)
+            if "__pycache__" in names or _is_aside(names, path.split("/")):
                 continue
             if os.path.isfile(match):
                 yield os.path.normpath(match)
             elif kind_of(match) is not None and os.path.isdir(match):  # as Spark writes: data.parquet/part-0…
-                yield from _walk(match, entered)
+                yield from _shown_files(match, entered)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
 
@@ -369,6 +398,14 @@ def _folders(top: str, entered: _Entered) -> Iterator[str]:
             tops.extend(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
 
 
+def _shown_files(folder: str, entered: _Entered) -> Iterator[str]:
+    """Yield the files below a folder that it gives."""
+    above = len(os.path.join(os.path.normpath(folder), "").removeprefix("./"))
+    for path in _walk(folder, entered):
+        if "_" not in path[above:] or not _is_aside(path[above:].split("/")):
+            yield path
+
+
 def _walk(folder: str, entered: _Entered) -> Iterator[str]:
     folders = [folder]
     while folders:
@@ -383,13 +420,11 @@ def _walk(folder: str, entered: _Entered) -> Iterator[str]:
                     if entry.is_dir(follow_symlinks=False):
                         inner.append(name)
                     # the folder tells what is a file: `stat` is for links
-                    elif name not in _SIDE_FILES and (
-                        entry.is_file(follow_symlinks=False) or not _is_special(entry.path)
-                    ):
+                    elif entry.is_file(follow_symlinks=False) or not _is_special(entry.path):
                         yield start + name
         except OSError as error:
             _refuse(error)
-        shown = entered.of(parent, [name for name in inner if name != "__pycache__"])
+        shown = entered.of(parent, [name for name in inner if name not in ("__pycache__", _UNCOMMITTED)])
         folders += [os.path.join(parent, name) for name in shown]
 
 

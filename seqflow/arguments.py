@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
+from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
 from seqflow.names_elsewhere import instead
 
@@ -45,13 +46,14 @@ def _are_columns(names: Any) -> bool:
     return are_distinct(names) and not (isinstance(names, abc.Collection) and len(names) == 0)
 
 
-def at_least_one(plan: str, **counts: int | None) -> None:
-    """OpError unless each count is an int, 1 or more, or left out."""
+def at_least_one(plan: str, most: int = 2**63 - 1, **counts: int | None) -> None:
+    """OpError unless each count is an int, from 1 to `most`, or left out."""
     for name, count in counts.items():
         if count is not None and (
-            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
+            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= most
         ):
-            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 or more, of 64 bits")
+            bound = "or more, of 64 bits" if most == 2**63 - 1 else f"to {most:,}"
+            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 {bound}")
 
 
 def is_number(value: object, kinds: tuple[type, ...] = (int, float)) -> bool:
@@ -63,13 +65,29 @@ def is_number(value: object, kinds: tuple[type, ...] = (int, float)) -> bool:
     return bool(abs(number) <= sys.float_info.max)
 
 
+def is_size(value: Any) -> bool:
+    """Return whether a value is a number of bytes, or a text of one."""
+    try:
+        return parse_bytes(value) < 2**63
+    except ValueError:
+        return False
+
+
+def in_range(least: int, most: int | None = None) -> Callable[[int], bool]:
+    """Return a condition for a number: at least `least`, and at most `most` unless it is None."""
+    return lambda value: least <= value and (most is None or value <= most)
+
+
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
+PathText = Annotated[str, is_path, "a path"]
+ByteSize = Annotated[int | str, is_size, "bytes as a number or text such as '32 MiB'"]
+Count = Annotated[int, in_range(1), "an integer, 1 or more"]
 Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]
 """Types with a condition, described in words; Annotated, so that type checkers see the type."""
 _LISTS = (tuple, list, abc.Sequence, abc.Collection, abc.Iterable)
 _DICTS = (dict, abc.Mapping)
-_PLURALS = {str: "text", int: "integers", float: "numbers"}
+_PLURALS: Mapping[Any, str] = {str: "text", int: "integers", float: "numbers", PathText: "paths"}
 WORDS: Mapping[Any, str] = {
     str: "text", int: "an integer", float: "a number", bool: "True or False", dict: "a dict",
     abc.Callable: "a function", os.PathLike: "a path", np.ndarray: "an array",

@@ -7,6 +7,7 @@ import numpy as np
 
 from seqflow.arguments import checked
 from seqflow.errors import LodError
+from seqflow.signature.advice import instead_of_lengths
 from seqflow.signature.bind_arrays import as_array, total_of
 
 Lengths = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -42,7 +43,10 @@ class LoD(Sequence[Lengths]):
         totals = [_total(k, array) for k, array in enumerate(arrays)]
         for k, (total, inner) in enumerate(zip(totals, arrays[1:], strict=False)):
             if total != len(inner):
-                raise LodError(f"LoD: sum(lod[{k}]) is {total} but lod[{k + 1}] has {len(inner)} lengths")
+                raise LodError(
+                    f"LoD: sum(lod[{k}]) is {total} but lod[{k + 1}] has {len(inner)} lengths",
+                    advice=instead_of_lengths(f"lod[{k}]", arrays[k], [(f"lod[{k + 1}]", inner)]),
+                )
         self._set(tuple(arrays), totals[-1])
 
     @classmethod
@@ -177,7 +181,10 @@ def _read_only_lengths(k: int, level: Any) -> Lengths:
     if array.size == 0 and not isinstance(level, np.ndarray):
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise LodError(f"LoD: lod[{k}] is {array.dtype} of shape {array.shape}, expected 1-D integers")
+        raise LodError(
+            f"LoD: lod[{k}] is {array.dtype} of shape {array.shape}, expected 1-D integers",
+            advice=instead_of_lengths(f"lod[{k}]", array, ()),
+        )
     view = array.view()
     view.flags.writeable = False
     return view

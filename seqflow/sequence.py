@@ -20,6 +20,7 @@ from seqflow.kernels.exact import converted
 from seqflow.lod import Lengths, LoD
 from seqflow.names_elsewhere import explains_missing
 from seqflow.registry import OpDef
+from seqflow.signature.advice import instead_of_lengths
 from seqflow.signature.bind_arrays import as_array
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class Sequence(_Operators):
         levels = _as_lod(lod)
         if len(array) != levels.num_rows:
             raise LodError(
-                f"Sequence: the lengths describe {levels.num_rows} rows but values has {len(array)}"
+                f"Sequence: the lengths describe {levels.num_rows} rows but values has {len(array)}",
+                advice=instead_of_lengths("lengths", levels.lengths, [("values", array)]),
             )
         self._set(array, levels, False)
 

@@ -78,7 +78,8 @@ class TensorSpec:
         return None if most is None or self.dtype.itemsize == 0 else most * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype}{self.shape}"
+        dtype = "str" if self.dtype == np.dtype("U") else self.dtype  # text of unknown width
+        return f"{dtype}{self.shape}"
 
 
 _set_dtype, _set_shape, _set_axes, _set_points = (

@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.memory import check_memory
 
 _MOST = 2.0**62
 """Bound of the patches of one grid: products of int64 that are larger may overflow."""
@@ -48,6 +49,8 @@ def cells_of(grids: Array, frames: Array | None = None) -> Cells:
     """Return the places of all cells; `frames` has numbers of the frames of all grids, other than 0, 1, …."""
     # from lengths of frames and rows: dividing the number of each cell takes 4 times as long
     count, height, width = grids.T
+    about = grids.astype(np.float64).T
+    check_memory((int((about[0] * (1 + about[1] * (1 + about[2]))).sum()), 6), np.dtype(np.int64))
     if frames is None:
         frames = kernels.lengths_to_positions(count)
     heights, widths = kernels.expand(height, count), kernels.expand(width, count)

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.slices import int64, starts_of
 
 
@@ -62,5 +62,6 @@ def join_maps(
     """Return the joined maps of lists that each row has in every input: values, lengths, keys and counts."""
     pairs = np.stack([int64(one) for one in counts], axis=1)
     values = in_turn(data, row_sizes(lengths, counts))
-    sizes, joined = (in_turn([int64(one) for one in each], pairs) for each in (lengths, keys))
+    sizes = in_turn([int64(one) for one in lengths], pairs)
+    joined = in_turn([int64_integers(one, "keys") for one in keys], pairs)
     return values, sizes, joined, pairs.sum(axis=1)

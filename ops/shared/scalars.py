@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.exact import as_times, changed
 
 
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -29,16 +30,26 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return cast.astype(dtype)[()]
     try:
         with np.errstate(invalid="ignore", over="ignore"):
-            result = cast.astype(dtype)
+            result = as_times(cast, dtype)
     except (ValueError, TypeError, OverflowError):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}") from None
     is_nat = dtype.kind in "mM" and np.isnat(result)
     is_same = np.array_equal(result, cast) or (is_nat and (cast.dtype.kind == "f" or np.isnat(cast)))
     is_finite = cast.dtype.kind == "O" or np.isfinite(cast)  # integers beyond int64 are objects
-    changed = not is_same if dtype.kind in "biumM" else dtype.kind == "f" and np.isinf(result) and is_finite
-    if changed:
+    is_changed = (
+        not is_same if dtype.kind in "biumM" else dtype.kind == "f" and np.isinf(result) and is_finite
+    )
+    if is_changed:
         raise OpError(f"{name} is {value!r}, which {dtype} cannot hold")
     return result[()]
+
+
+def filled(shape: tuple[int, ...], fill: Any, dtype: np.dtype[Any]) -> Array:
+    """Return an array of one value; of zeros, so that no memory is touched before it is written."""
+    zeros = np.zeros(shape, dtype)
+    if np.asarray(fill, dtype).tobytes().strip(b"\0"):
+        zeros[...] = fill
+    return zeros
 
 
 def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
@@ -46,9 +57,11 @@ def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
     if rows.dtype == dtype:
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
-        cast = rows.astype(dtype)
-    if dtype.kind in "iumM":
-        wrong = (cast != rows) & (rows == rows)  # NaN and NaT, which differ from themselves, are allowed
+        cast = as_times(rows, dtype)
+    if dtype.kind in "mM":
+        wrong = changed(rows, cast)
+    elif dtype.kind in "iu":
+        wrong = (cast != rows) & (rows == rows)  # NaN, which differs from itself, is allowed
     elif dtype.kind == "f":
         wrong = np.isinf(cast) & np.isfinite(rows)
     else:

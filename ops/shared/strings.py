@@ -1,5 +1,6 @@
 """Conversion of strings between two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import shown
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 
@@ -49,6 +51,17 @@ def from_strings(strings: Any) -> tuple[Array, Array]:
     if offsets[0] == offsets[-1]:
         return np.empty(0, np.uint8), np.zeros(len(strings), np.int64)
     return np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]], np.diff(offsets)
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of Python; raise OpError when it is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "its parentheses are nested too deeply"
+    raise OpError(f"pattern is {shown(pattern)}: {reason}")
 
 
 def join(texts: list[str]) -> tuple[Array, Array]:

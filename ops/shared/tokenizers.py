@@ -1,8 +1,11 @@
 """Hugging Face tokenizers (the package tokenizers): loaded, learned, and run on many texts at once."""
 
+import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,12 @@ from seqflow.ops.shared.distinct_pieces import encode_all, encode_pieces, has_pi
 
 _BYTES_AT_ONCE = 1 << 23
 """Number of bytes of text that are Python strings and encodings at a time."""
+
+
+LONGEST_WORD = 1000
+"""Number of characters after which the texts of a trainer are cut inside a word: its time grows with their square."""
+_MAY_BE_LONG = re.compile(rf"\S{{{LONGEST_WORD}}}|\s{{{LONGEST_WORD}}}")
+_log = logging.getLogger("seqflow")
 
 
 def tokenizer_of(given: Any, *, literal: bool = False) -> Any:
@@ -102,7 +111,8 @@ def learn(
 ) -> bytes:
     """Return the file of a byte-level BPE tokenizer (Sennrich et al., 2016) learned from portions of texts.
 
-    The trainer reserves memory for `vocabulary_size` ids, even if the texts give fewer.
+    The trainer reserves memory for `vocabulary_size` ids, even if the texts give fewer. Words of more than
+    LONGEST_WORD characters are cut, with a warning.
     """
     if "" in specials:
         raise OpError("special_tokens has an empty text, expected names of tokens")
@@ -123,9 +133,29 @@ def learn(
         initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    learner.train_from_iterator(iter(portions), trainer)
+    learner.train_from_iterator(_without_long_words(portions, learner.pre_tokenizer), trainer)
     text: str = learner.to_str()
     return text.encode()
+
+
+def _without_long_words(portions: Iterable[Sequence[str]], words: Any) -> Iterator[list[str]]:
+    """Yield portions of texts in which long words are cut: the rest of such a word begins a text of its own."""
+    is_said = False
+    for portion in portions:
+        pieces: list[str] = []
+        for text in portion:
+            cuts = [0]
+            if _MAY_BE_LONG.search(text):
+                for _, (start, stop) in words.pre_tokenize_str(text):
+                    cuts += range(start + LONGEST_WORD, stop, LONGEST_WORD)
+            if len(cuts) > 1 and not is_said:
+                is_said, begin = True, cuts[1] - LONGEST_WORD
+                shown = text[begin : begin + 20]
+                _log.warning(
+                    "words are cut after %s characters; one begins with %r", f"{LONGEST_WORD:,}", shown
+                )
+            pieces += [text[start:stop] for start, stop in pairwise([*cuts, len(text)])]
+        yield pieces
 
 
 def portions(strings: Any) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from seqflow.arguments import ByteSize
 from seqflow.errors import MissingSourceError, ProviderError
 from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
@@ -76,7 +77,7 @@ class Megatron(Format):
 
     documents: bool = True
     """False reads sequences as rows, not documents."""
-    batch_bytes: int | str = "8 MiB"
+    batch_bytes: ByteSize = "8 MiB"
     """Bytes of tokens that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:

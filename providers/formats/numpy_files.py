@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from seqflow.arguments import ByteSize
 from seqflow.errors import ProviderError
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -88,7 +89,7 @@ class ArrayFile:
 class Numpy(Format):
     """Options of files of NumPy, .npy and .npz."""
 
-    batch_bytes: int | str = "8 MiB"
+    batch_bytes: ByteSize = "8 MiB"
     """Bytes that are read, and prepared, together; a .npz file with compressed arrays is one block."""
 
     def open(self, files: FileSet) -> Provider:

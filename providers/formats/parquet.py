@@ -24,9 +24,9 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
 from seqflow.providers.formats.idle_readers import IdleReaders
 from seqflow.providers.formats.options import Format, file_format
-from seqflow.providers.formats.parquet_footer_cache import FooterCache
 from seqflow.providers.formats.parquet_footers import (
     ColumnChunks,
+    FooterCache,
     footer_tail,
     read_footer,
     read_footers,

@@ -5,7 +5,8 @@ read here.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from seqflow import kernels
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
+from seqflow.fork_locks import ForkLock
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.files.footers import footer_in
 
@@ -133,7 +135,9 @@ class Footer(NamedTuple):
                 f"{self.path} has a damaged footer: "
                 f"not every one of its {num_row_groups} row groups has {num_leaves} columns"
             )
-        return ColumnChunks(self.chunks.reshape(num_row_groups, num_leaves, -1), self.limits)
+        return ColumnChunks(
+            self.chunks.reshape(num_row_groups, num_leaves, self.chunks.shape[1]), self.limits
+        )
 
 
 def read_footer(path: str, tail: bytes | pa.Buffer) -> Footer:
@@ -194,3 +198,49 @@ def _needed(tail: bytes | pa.Buffer, size: int) -> int:
 def tail_of(entry: Entry) -> int:
     """Return the first byte of the part of a store's file that is read when it is opened."""
     return max(0, entry.size - _TAIL_BYTES)
+
+
+MOST_BYTES = 64 << 20
+"""Approximate limit of the bytes of cached footers."""
+_GROWTH = 8
+"""Approximate bytes in memory for each byte of a footer in the file."""
+
+
+class FooterCache:
+    """Footers of files, by path. Threads may share it; another process starts with an empty one."""
+
+    def __init__(self) -> None:
+        self._footers: OrderedDict[str, Any] = OrderedDict()
+        self._bytes = 0
+        self._lock = ForkLock()
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return FooterCache, ()
+
+    def get(self, path: str, read: Callable[[], Any]) -> Any:
+        """Return the footer of a file; `read` it if it is not cached."""
+        found = self.find(path)
+        if found is None:
+            # without the lock: threads read different footers at once, and reading one twice does no harm
+            found = read()
+            self.keep(path, found)
+        return found
+
+    def find(self, path: str) -> Any:
+        """Return the footer of a file; None if it is not cached."""
+        with self._lock:
+            found = self._footers.get(path)
+            if found is not None:
+                self._footers.move_to_end(path)
+            return found
+
+    def keep(self, path: str, footer: Any) -> None:
+        """Keep a footer, and drop those that were not used for the longest time if there are too many."""
+        with self._lock:
+            if path not in self._footers:
+                self._bytes += footer.serialized_size * _GROWTH
+            self._footers[path] = footer
+            # the newest stays even if it is larger than the limit: the caller is about to use it
+            while self._bytes > MOST_BYTES and len(self._footers) > 1:
+                _, oldest = self._footers.popitem(last=False)
+                self._bytes -= oldest.serialized_size * _GROWTH

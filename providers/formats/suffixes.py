@@ -19,6 +19,8 @@ _SUFFIXES_OF = {
 }
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
+JSON = "json"
+"""Name of kind "jsonl" that also takes the files called `.json` of a folder."""
 OF_LINES = ("jsonl", "csv")
 """Kinds of files that are read by lines, which may be compressed."""
 _TEXT = """
@@ -69,15 +71,17 @@ class Chosen(NamedTuple):
 def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
     """Return the files of known suffixes, all of one kind; all files that were `named` themselves must be among them.
 
-    A file without a suffix is text if it was named itself. Raise ProviderOptionError for a mixture of kinds, for an
-    unknown suffix of a file that was named, and if no file is left.
+    A file without a suffix is text if it was named itself, and `.json` is JSON lines. Raise ProviderOptionError for a
+    mixture of kinds, for an unknown suffix of a file that was named, and if no file is left.
     """
     own = set(named)
     known = set(paths)
     kinds: dict[str, list[str]] = {}
     others = []
     for path in paths:
-        kind = kind_of(path) or ("text" if path in own and not _suffix(path) else None)
+        kind = kind_of(path)
+        if kind is None and path in own:
+            kind = "jsonl" if is_json(path) else None if _suffix(path) else "text"
         if _is_indexed(path, known):
             continue
         if kind is None and path in own:
@@ -97,11 +101,16 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
 
 
 def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen:
-    """Return the files whose suffix is of this kind, and the `named` ones; all files if no suffix is of this kind."""
-    own, known = set(named), set(paths)
-    if not any(kind_of(path) == kind for path in paths):
+    """Return the files whose suffix is of this kind, and the `named` ones; all files if no suffix is of this kind.
+
+    Kind "json" is that of JSON lines, and of files called `.json`.
+    """
+    own, known, of_json = set(named), set(paths), kind == JSON
+    kind = "jsonl" if of_json else kind
+    of_kind = {path for path in paths if kind_of(path) == kind or (of_json and is_json(path))}
+    if not of_kind:
         return Chosen(kind, list(paths), "")
-    chosen = [path for path in paths if path in own or kind_of(path) == kind]
+    chosen = [path for path in paths if path in own or path in of_kind]
     others = known.difference(chosen)
     return Chosen(
         kind, chosen, _left_out([one for one in paths if one in others and not _is_indexed(one, known)])
@@ -121,6 +130,12 @@ def kind_of(path: str) -> str | None:
         kind = SUFFIXES.get(before)
         return kind if kind in OF_LINES else None
     return SUFFIXES.get(suffix) or ("text" if suffix in TEXT_SUFFIXES else None)
+
+
+def is_json(path: str) -> bool:
+    """Return whether this is a file called `.json`, which folders leave out: most often it is about other files."""
+    suffix = _suffix(path)
+    return (_suffix(path[: -len(suffix)]) if suffix in COMPRESSIONS else suffix) == ".json"
 
 
 def _suffix(path: str) -> str:
@@ -148,7 +163,9 @@ def _unknown(path: str) -> str:
     if suffix == ".bin":
         found += ", but Megatron's .idx next to it can"
     if suffix == ".json":
-        found += ', but kind="jsonl" reads one object a line'
+        found = (
+            f"has the suffix {what}, which folders leave out, but kind=\"json\" or a glob '*.json' reads it"
+        )
     known = ", ".join(SUFFIXES)
     return (
         f"{path} {found}, expected {known}, or that of a text such as .txt, .md or .py\n"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from seqflow.arguments import ByteSize
 from seqflow.errors import ProviderError
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -87,7 +88,7 @@ def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
 class Tar(Format):
     """Options of tar archives."""
 
-    batch_bytes: int | str = "8 MiB"
+    batch_bytes: ByteSize = "8 MiB"
     """Bytes of the members of a block, which are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from seqflow.arguments import ByteSize
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, Range, is_uri
@@ -84,7 +85,7 @@ class Text(Format):
     """Encoding of the files, for a column `text`; None reads their bytes as a column `bytes`."""
     errors: Literal["strict", "replace", "ignore"] = "strict"
     """Bytes that are not text: "strict" makes a bad row, "replace" writes U+FFFD, "ignore" drops them."""
-    batch_bytes: int | str = "2 MiB"
+    batch_bytes: ByteSize = "2 MiB"
     """Bytes of the files of a block, which are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:

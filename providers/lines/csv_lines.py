@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
+from seqflow.arguments import ByteSize
 from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -56,7 +57,8 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _QUOTE, _RETURN, _NEWLINE = b'"\r\n'
 _SUSPECT = b" \txXnN"
 """Letters of numbers that Arrow's reader accepts but should not: with blanks, hexadecimal, `nan(1)`."""
-_OF_NUMBERS = "0123456789.+-eE"
+_OF_VALUES = {*"0123456789.+-eE", *"truefalse", *"TRUEFALSE"}
+"""Letters of numbers and bools. A delimiter among them ends no value for the native parser, which reads on."""
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
 _NO_HEADER = "%(header)s reads files without names"
@@ -86,7 +88,7 @@ class Csv(Format):
     """Whether values in quotes may have newlines; None looks at the first lines. It takes a pass over each file."""
     header: bool = True
     """False reads the first lines as rows; the columns are then those of `schema`, in order."""
-    batch_bytes: int | str = "4 MiB"
+    batch_bytes: ByteSize = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:
@@ -392,7 +394,7 @@ class CsvLines:
         kinds = [
             kind for field in fields if (kind := "skipped" if field is None else self._kind_of(field.type))
         ]
-        if len(kinds) < len(fields) or self.hidden:
+        if len(kinds) < len(fields) or self.hidden or self.delimiter in _OF_VALUES:
             return None
         parsed = kernels.parse_csv(data, kinds, ord(self.delimiter), ord(self.list_delimiter or "\0"))
         return plain_lines(parsed, fields, self.schema)
@@ -400,7 +402,7 @@ class CsvLines:
     def _kind_of(self, kind: pa.DataType) -> str | None:
         """Return the kind of a column for `kernels.parse_csv`; None if it does not parse its values."""
         if types.is_list(kind) and (
-            not self.list_delimiter or self.list_delimiter in _OF_NUMBERS + self.delimiter
+            not self.list_delimiter or self.list_delimiter in {*_OF_VALUES, self.delimiter}
         ):
             return None
         leaf = kind.value_type if types.is_list(kind) else kind

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isinf
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
+from seqflow.arguments import ByteSize
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.lines.documents import Layout
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
@@ -33,6 +36,8 @@ _FROM_JSON = (*ALIKE, ((types.is_string,), (types.is_timestamp,)))
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 """Letters of a key that a line of JSON has only after a backslash."""
+_INFINITE = re.compile(rb"Inf|[0-9]{39}|[0-9][eE]\+?[0-9]")
+"""Part of each number that Arrow's parser makes infinite, also as float32."""
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 
@@ -46,7 +51,7 @@ class JsonLines(Format):
     extra_fields: Literal["error", "ignore"] = "error"
     """Keys that are neither in the schema nor in the first lines: an error of their line, or left out. "ignore" reads
     only the keys of a given schema."""
-    batch_bytes: int | str = "4 MiB"
+    batch_bytes: ByteSize = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:
@@ -57,7 +62,7 @@ class JsonLines(Format):
         schema, as may a list of objects with "key" and "value". A later key is an error of its line, or left out with
         `extra_fields="ignore"`.
         """
-        opened = LineFiles.of(files)
+        opened = LineFiles.of(files, has_layouts=True)
         opened.leave_out_unreadable(is_row, parsed)
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
@@ -67,7 +72,11 @@ class JsonLines(Format):
         else:
             found, inferred = declared, ""
         line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
-        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
+        paths: dict[Layout, list[str]] = {}
+        for path in opened.paths if opened.layouts else ():
+            paths.setdefault(opened.layouts.get(path, ""), []).append(path)
+        others = [(replace(line_format, layout=layout), of_one) for layout, of_one in paths.items()]
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred, others)
 
 
 def is_readable(kind: pa.DataType) -> bool:
@@ -87,6 +96,7 @@ class JsonLineFormat:
     extra_fields: str
     left_out: frozenset[str] = frozenset()
     """Paths of keys of unknown type that are not read."""
+    layout: Layout = ""
     kind: ClassVar[str] = "jsonl"
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
@@ -129,6 +139,11 @@ class JsonLineFormat:
             else pa.nulls(0, field.type)
             for field in self.schema
         ]
+        if any(map(_holds_infinity, columns)):
+            for line in filter(_INFINITE.search, bytes(data).split(b"\n")):
+                self._rewritten(
+                    line
+                )  # raises for a number that is beyond its type, and not spelled as infinity
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _table(self, data: bytes | Tensor) -> pa.Table:
@@ -148,13 +163,14 @@ class JsonLineFormat:
 
         Raise ValueError for a key that is an error.
         """
-        found = json.loads(line, object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number)
-        return self._text_of(found, pa.struct(list(self.schema)), "").encode() + b"\n"
+        return self._text_of(_as_written(line), pa.struct(list(self.schema)), "").encode() + b"\n"
 
     def _text_of(self, value: Any, kind: pa.DataType, path: str) -> str:
         """Return a parsed value at a path as JSON; `kind` is null below a key that is ignored."""
-        if isinstance(value, _Number) or path in self.left_out:
-            return "null" if path in self.left_out else value
+        if path in self.left_out:
+            return "null"
+        if isinstance(value, _Number):
+            return _in_range(value, kind)
         if isinstance(value, _Object) and types.is_map(kind):
             if len(dict(value)) < len(value):
                 raise ValueError("a key of a map is there twice")
@@ -176,30 +192,32 @@ class JsonLineFormat:
             return f"{{{','.join(parts)}}}"
         if isinstance(value, list):
             inner = kind.value_type if is_any(kind, LISTS) else pa.null()
+            if types.is_map(kind):
+                inner = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
             return f"[{','.join(self._text_of(one, inner, path) for one in value)}]"
         return json.dumps(value)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first key whose value is refused when it is parsed alone."""
         try:
-            pairs = json.loads(line, object_pairs_hook=list)
+            pairs = _as_written(line)
         except (ValueError, RecursionError):
             return "", 0, _plain(error)
-        for name, _ in pairs if isinstance(pairs, list) else ():
+        for name, value in pairs if isinstance(pairs, _Object) else ():
             place = max(line.find(json.dumps(name, ensure_ascii=False).encode(errors="replace")), 0)
             if name not in self.schema.names:
                 if self.extra_fields == "error":
                     return "", place, _extra(name)
                 continue
-            value, kind = json.loads(line)[name], self.schema.field(name).type
+            kind = self.schema.field(name).type
             one = replace(self, schema=pa.schema([self.schema.field(name)]))
             try:
-                one.rows(one._rewritten(json.dumps({name: value}).encode()))
+                one.rows(one._text_of(_Object([(name, value)]), pa.struct(list(one.schema)), "").encode())
             except (pa.ArrowException, ValueError) as found:
                 advice = ""
                 if is_any_level(kind, types.is_null):
                     advice = f"; schema={{{json.dumps(name)}: …}} declares its type"
-                elif types.is_integer(kind) and isinstance(value, float):
+                elif types.is_integer(kind) and _is_fraction(value):
                     advice = declare_float(name)
                 return name, place, f"{name!r} is not a {kind}: {_plain(found)}{advice}"
         return "", 0, _plain(error)
@@ -227,12 +245,39 @@ class _Object(list[tuple[str, Any]]):
     """Keys and values of an object."""
 
 
+def _as_written(text: str | bytes) -> Any:
+    """Return the value of JSON with its numbers as they are written, and its objects with all of their keys."""
+    return json.loads(text, object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number)
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, _Number) and not value.lstrip("-").isdigit())
+
+
+def _in_range(number: str, kind: pa.DataType) -> str:
+    """Return a number; raise ValueError for one that is beyond a type of floats, which Arrow makes infinite."""
+    if types.is_floating(kind) and isinf(pa.array([number]).cast(kind)[0].as_py()):
+        raise ValueError(f"{number[:40]} is beyond {kind}")
+    return number
+
+
+def _holds_infinity(values: pa.Array) -> bool:
+    kind = values.type
+    if types.is_struct(kind):
+        return any(map(_holds_infinity, values.flatten()))
+    if types.is_map(kind):
+        return _holds_infinity(values.keys) or _holds_infinity(values.items)
+    if is_any(kind, LISTS):
+        return _holds_infinity(values.values)
+    return types.is_floating(kind) and bool(np.isinf(values.to_numpy(zero_copy_only=False)).any())
+
+
 def _key_of(name: str, kind: pa.DataType) -> str:
     """Return the key of a map, which JSON writes as a text, as a value of its type."""
     if is_any(_parsed_type(kind), TEXTS):
         return json.dumps(name)
-    json.loads(name)  # raises for a text that is not JSON
-    return name
+    found = _as_written(name)  # raises for a text that is not JSON
+    return _in_range(name, kind) if isinstance(found, _Number) else name
 
 
 def _extra(path: str) -> str:
@@ -260,15 +305,15 @@ def _too_deep(lines: Lines) -> Tensor:
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that pyarrow's parser is asked for, which is then cast: lists for other lists, pairs for a map.
 
-    The parser would drop the zones of times, and make numbers beyond float32 infinite.
+    The parser would drop the zones of times.
     """
     if types.is_struct(kind):
         return pa.struct([(child.name, _parsed_type(child.type)) for child in kind])
     if types.is_map(kind):
         pair = [("key", _parsed_type(kind.key_type)), ("value", _parsed_type(kind.item_type))]
         return pa.list_(pa.struct(pair))
-    if types.is_timestamp(kind) or types.is_float32(kind):
-        return pa.string() if types.is_timestamp(kind) else pa.float64()
+    if types.is_timestamp(kind):
+        return pa.string()
     if types.is_decimal128(kind):
         return pa.decimal256(38, kind.scale)  # as decimal128, larger numbers would wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind

@@ -1,8 +1,8 @@
 """Inferred schema of JSON lines, from the first lines of the first files."""
 
 import json
-from collections.abc import Iterator
-from math import isfinite
+from collections.abc import Callable, Iterator
+from math import isfinite, isinf
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ def infer_schema(files: LineFiles, declared: pa.Schema | None = None) -> tuple[p
             if not (content := line.strip(_BLANKS)):
                 continue
             try:
-                kind = _merged(kind, _type_of(parsed(content), 1))
+                kind = _merged(kind, _type_of(parsed(content, _finite), 1))
                 counts[path] = counts.get(path, 0) + 1
             except (ValueError, RecursionError) as error:
                 fault = fault or f"{path}, line {number}: the schema can't be inferred: {error}"
@@ -57,10 +57,16 @@ def is_row(line: bytes) -> bool:
     return bool(line.strip(_BLANKS))
 
 
-def parsed(line: bytes) -> dict[str, Any]:
+def _finite(number: str) -> float:
+    if isinf(found := float(number)):
+        raise ValueError(f"{number[:40]} is beyond double")
+    return found
+
+
+def parsed(line: bytes, parse_float: Callable[[str], float] | None = None) -> dict[str, Any]:
     """Return the object of a line; raise ValueError or RecursionError for a line without one."""
     check_text(line)
-    found = json.loads(line)
+    found = json.loads(line, parse_float=parse_float)
     if not isinstance(found, dict):
         raise ValueError("expected an object, {…}")
     return found

@@ -21,7 +21,7 @@ import pyarrow as pa
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
 from seqflow.files.cache import Cache
-from seqflow.files.place import Entry, Files, absolute, is_uri
+from seqflow.files.place import Entry, Files, is_uri
 from seqflow.providers.lines.decompressed import (
     compression_of,
     decompressed,
@@ -145,8 +145,8 @@ def measure(path: str, store: Files) -> tuple[int, str]:
 
 def restarts_of(path: str, store: Files) -> Restarts | None:
     """Return the restart points that are kept for the present version of a file."""
-    cache, place = _place(path, store)
-    content = cache.get(place)
+    found = _place(path, store)
+    content = None if found is None else found[0].get(found[1])
     if content is None:
         return None
     *_, stop = np.frombuffer(content.slice(content.size - 8), "<i8").tolist()
@@ -161,7 +161,9 @@ def restarts_of(path: str, store: Files) -> Restarts | None:
 
 def _keep(path: str, store: Files) -> bool:
     """Find and keep the restart points of a file, or a copy; return whether there are any now."""
-    cache, place = _place(path, store)
+    if (found := _place(path, store)) is None:
+        return False
+    cache, place = found
     for scan in (_places, _frames):
         try:
             return cache.put_pieces(place, _entry(path, store, scan(path, store), cache.max_bytes))
@@ -223,12 +225,14 @@ def _version(path: str, store: Files) -> str:
     return "" if entry is None else f"{entry.size}-{entry.version}"
 
 
-def _place(path: str, store: Files) -> tuple[Cache, str]:
-    """Return the cache, and the path of the entry for a file in it: another version replaces it."""
+def _place(path: str, store: Files) -> tuple[Cache, str] | None:
+    """Return the cache, and the path of the entry for a file in it: another version replaces it. None without any."""
     from seqflow.identity.content import cache_folder
 
+    if (name := store.cached_as(path)) is None:
+        return None
     cache = getattr(store, "cache", None) or _cache(str(cache_folder("restarts")))
-    return cache, cache.place(Entry(absolute(path), 0, _FORM), 0, 0)
+    return cache, cache.place(Entry(name, 0, _FORM), 0, 0)
 
 
 _cache = lru_cache(Cache)

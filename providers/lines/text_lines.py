@@ -19,7 +19,9 @@ from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, Range, is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
-from seqflow.providers.lines.decompressed import Decompressed, compression_of, reading
+from seqflow.providers.formats.suffixes import is_json
+from seqflow.providers.lines.decompressed import Decompressed, compression_of, decompressed, reading
+from seqflow.providers.lines.documents import Layout, RowFinder, layout_of
 from seqflow.providers.lines.inflated_files import InflatedFiles
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.quotes import newline_finder, row_ends
@@ -45,7 +47,8 @@ class LineFormat(Protocol):
     """Parser of a kind of line. Blank lines are skipped.
 
     It may have `header`, true if the first line of a file is not a row, and `newlines`, true if newlines in quotes do
-    not end a row, and `reading`, which returns the parser for a selection of its columns.
+    not end a row, `layout`, the form of a file whose rows are not lines, and `reading`, which returns the parser for
+    a selection of its columns.
     """
 
     @property
@@ -69,6 +72,10 @@ class LineVersion:
     format: LineFormat
     selection: Selection
 
+    @property
+    def layout(self) -> Layout:
+        return getattr(self.format, "layout", "")
+
 
 class _File(NamedTuple):
     """A file of lines, and where it lies."""
@@ -77,7 +84,9 @@ class _File(NamedTuple):
     store: Files
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes `start` … `stop - 1`; fewer if the file ends earlier."""
+        """Return the bytes `start` … `stop - 1`, decompressed; fewer if the file ends earlier."""
+        if compression_of(self.path):
+            return _decompressed(self, self.version)[start:stop]
         if is_uri(self.path):
             return bytes(self.store.read(self.path, start, stop))
         with reading(self.path), open(self.path, "rb", buffering=0) as file:
@@ -139,12 +148,17 @@ class LineSource:
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):
             size = self.inflated.size(path) if stored and compression_of(path) else stored
+            if self.versions[path].layout and size > INT32_MAX:
+                raise ProviderError(
+                    f"{path} has more than {INT32_MAX} bytes, and its rows are not lines\n"
+                    "write one object in each line, as jq -c '.[]' does of an array"
+                )
             for index, start in enumerate(range(0, size, self.batch_bytes)):
                 yield Block(path, index, None, min(self.batch_bytes, size - start))
 
     def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
-        path = block.origin
-        if compression_of(path) or getattr(self.versions[path].format, "newlines", False):
+        path, version = block.origin, self.versions[block.origin]
+        if compression_of(path) or version.layout or getattr(version.format, "newlines", False):
             return ()
         return [(path, *_bytes_of(block.index * self.batch_bytes, (block.index + 1) * self.batch_bytes))]
 
@@ -152,11 +166,16 @@ class LineSource:
         path, start, file = block.origin, block.index * self.batch_bytes, _File(block.origin, self.store)
         version = self.versions[path]
         lines_before, newlines = None, getattr(version.format, "newlines", False)
-        if compression_of(path):
+        if layout := version.layout:
+            size = self.inflated.size(path) if compression_of(path) else file.size
+            starts = _row_starts(file, file.version, self.batch_bytes, layout, size)
+            start, stop = starts[block.index :][:2]
+            data = np.frombuffer(_ended(path, file.read(start, stop)), np.uint8)
+        elif compression_of(path):
             content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes, newlines)
             data = np.frombuffer(content, np.uint8)
         elif newlines:
-            start, stop = _row_starts(file, file.version, self.batch_bytes)[block.index :][:2]
+            start, stop = _row_starts(file, file.version, self.batch_bytes, "", file.size)[block.index :][:2]
             data = np.frombuffer(_ended(path, file.read(start, stop)), np.uint8)
         else:
             data, start = _read_lines(file, start, start + self.batch_bytes)
@@ -165,6 +184,10 @@ class LineSource:
             if len(data) > start and getattr(version.format, "header", False):
                 start, lines_before = _after_newline(data, 0, len(data)), 1
             data = data[start:]
+        written = data
+        if layout and len(data):
+            shown = RowFinder(layout, at_start=not block.index)(data.tobytes())
+            data = np.frombuffer(shown[:-1] + _NEWLINE, np.uint8)
         selection = version.selection.to(schema)
         parser_of = getattr(version.format, "reading", None)
         batch, malformed = (parser_of(selection) if parser_of else version.format).parse(data)
@@ -173,7 +196,7 @@ class LineSource:
         for row, position, column, reason in malformed:
             if first_line is None:
                 first_line = 1 + (_newlines_before(file, start) if lines_before is None else lines_before)
-                ends_of_lines, ends_of_rows = np.flatnonzero(data == _NEWLINE[0]), row_ends(data, newlines)
+                ends_of_lines, ends_of_rows = np.flatnonzero(written == _NEWLINE[0]), row_ends(data, newlines)
             line, line_start, _ = _around(position, ends_of_lines, len(data))
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
@@ -200,20 +223,29 @@ class LineFiles:
     sizes: dict[str, int]
     """Stored bytes of each file."""
     inflated: InflatedFiles
+    layouts: dict[str, Layout]
+    """Layouts of files whose rows are not lines."""
 
     @classmethod
-    def of(cls, files: FileSet) -> "LineFiles":
-        """Check the files; raise DamagedFileError if there is none."""
-        inflated = InflatedFiles(files.store)
+    def of(cls, files: FileSet, has_layouts: bool = False) -> "LineFiles":
+        """Check the files; raise DamagedFileError if there is none. `has_layouts` looks for those without lines.
+
+        In a store, which takes a request for each file, it looks at the first one, at those called `.json`, and at
+        all if one has no lines.
+        """
+        inflated, layouts = InflatedFiles(files.store), dict[str, Layout]()
 
         def check(path: str) -> int:
             size = _File(path, files.store).size
             # what a cut file gives before its end depends on the steps of the decoder: it counts as a whole
             if size and files.bad_files.leaves_out and compression_of(path):
                 inflated.size(path)
+            is_looked_at = layouts or path == files.paths[0] or not is_uri(path) or is_json(path)
+            if has_layouts and size and is_looked_at and (layout := _layout(_File(path, files.store), size)):
+                layouts[path] = layout
             return size
 
-        return cls(files, files.each(check), inflated)
+        return cls(files, files.each(check), inflated, layouts)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -290,7 +322,9 @@ class LineFiles:
                 at = len(content)
                 piece = file.read(at, at + size) if stream is None else stream.read(size)
                 content = content + piece
-                lines = content.removeprefix(BOM).split(_NEWLINE)
+                layout = self.layouts.get(path)
+                shown = RowFinder(layout, at_start=True)(content) if layout else content
+                lines = shown.removeprefix(BOM).split(_NEWLINE)
                 if len(piece) < size:
                     return lines
                 lines.pop()  # it may go on in the next piece
@@ -365,8 +399,28 @@ def _ended(path: str, content: bytes) -> bytes:
     return content
 
 
+def _layout(file: _File, size: int) -> Layout:
+    if compression_of(file.path) is None:
+        return layout_of(
+            lambda count: file.read(0, count),
+            lambda: file.read(max(size - _CHUNK, 0), size).rstrip(b" \t\r\n")[-1:],
+        )
+
+    def head(count: int) -> bytes:
+        with reading(file.path), closing(Decompressed(file.path, file.store)) as stream:
+            return stream.read(count)
+
+    return layout_of(head, lambda: b"]")  # all of the file would have to be decompressed
+
+
+@lru_cache(maxsize=1)
+def _decompressed(file: _File, version: str) -> bytes:
+    """Return all of a file whose rows are not lines, of which only its start tells where a row begins."""
+    return b"".join(decompressed(file.path, file.store))
+
+
 @lru_cache(maxsize=1024)
-def _row_starts(file: _File, version: str, batch_bytes: int) -> tuple[int, ...]:
+def _row_starts(file: _File, version: str, batch_bytes: int, layout: Layout, size: int) -> tuple[int, ...]:
     """Return where the first row starts in each range of `batch_bytes`, or after it, and the end of the file.
 
     A newline ends no row inside quotes, which all bytes before it tell: the file is read once, and the result for a
@@ -374,20 +428,23 @@ def _row_starts(file: _File, version: str, batch_bytes: int) -> tuple[int, ...]:
     """
     from seqflow.identity.content import cached_digest
 
-    part = f"rows in ranges of {batch_bytes}"
-    found = cached_digest(file.path, part, file.size, lambda: _row_starts_text(file, batch_bytes))
+    part = f"rows in ranges of {batch_bytes}{layout}"
+    found = cached_digest(file.path, part, size, lambda: _row_starts_text(file, batch_bytes, layout, size))
     return tuple(map(int, found.split(",")))
 
 
-def _row_starts_text(file: _File, batch_bytes: int) -> str:
-    starts, position, shown = [0], 0, newline_finder(True)
+def _row_starts_text(file: _File, batch_bytes: int, layout: Layout, size: int) -> str:
+    rows = RowFinder(layout, at_start=True)
+    starts, position, shown = [0], 0, rows if layout else newline_finder(True)
     while piece := file.read(position, position + BLOCK_BYTES):
         piece_shown = shown(piece)
         while (at := piece_shown.find(_NEWLINE, max(0, len(starts) * batch_bytes - 1 - position))) >= 0:
             starts.append(position + at + 1)
         position += len(piece)
-    blocks = -(-file.size // batch_bytes)
-    return ",".join(map(str, [*starts[:blocks], *[file.size] * (blocks + 1 - len(starts[:blocks]))]))
+    if layout and not rows.is_whole:
+        raise DamagedFileError(f"{file.path} can't be read: a bracket or quote is not closed")
+    blocks = -(-size // batch_bytes)
+    return ",".join(map(str, [*starts[:blocks], *[size] * (blocks + 1 - len(starts[:blocks]))]))
 
 
 def _rest_of_line(file: _File, content: bytes, position: int) -> bytes:

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.lod import LoD
-from seqflow.providers.memory.python_values import array_of
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.decoded_sizes import decoded_nbytes
+from seqflow.record.python_values import array_of
 from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading, validated

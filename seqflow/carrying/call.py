@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from inspect import Signature as PythonSignature
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.carrying.dropped import reason_for, remember
 from seqflow.carrying.rule import (
     CallPlan,
     Details,
@@ -26,10 +26,11 @@ from seqflow.carrying.rule import (
     name_of,
 )
 from seqflow.carrying.tensors import call_on_tensors, dtype_of, is_tensor, tensor_among
-from seqflow.errors import LodError, OpTypeError
+from seqflow.errors import LodError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
+from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.bind_arrays import as_array
 from seqflow.signature.bind_rows import frozen
 from seqflow.signature.language import Rest
@@ -69,26 +70,31 @@ class Lifted:
         return f"<auto {self.op.name}: {self.op.signature}>"
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        slots, given = self._bind(args, named)
-        attributes = self.op.check_attributes(given) if given or self.op.attributes else given
-        lods: dict[Slot, LoD] = {}
-        plan = self._plan(slots, lods, attributes)
-        if plan.missing:
-            raise self._missing(plan.missing[0], slots, lods)
-        if plan.equal or plan.compared or plan.differing:
-            self._check(plan, slots, lods)
-        arrays = [
-            [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
-            for feed in plan.inputs
-        ]
-        tensor = tensor_among(arrays)
-        if tensor is not None:
-            result = call_on_tensors(self.op.name, arrays, attributes, tensor, self.op.variadic)
-        else:
-            result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
-        if plan.failure is not None:
-            raise plan.failure
-        return self._with_lods(result, plan, slots, lods) if plan.outputs else result
+        try:
+            slots, given = self._bind(args, named)
+            attributes = self.op.check_attributes(given) if given or self.op.attributes else given
+            lods: dict[Slot, LoD] = {}
+            plan = self._plan(slots, lods, attributes)
+            if plan.missing:
+                raise self._missing(plan.missing[0], slots, lods)
+            if plan.equal or plan.compared or plan.differing:
+                self._check(plan, slots, lods)
+            arrays = [
+                [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
+                for feed in plan.inputs
+            ]
+            tensor = tensor_among(arrays)
+            if tensor is not None:
+                result = call_on_tensors(self.op.name, arrays, attributes, tensor, self.op.variadic)
+            else:
+                result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
+            if plan.failure is not None:
+                raise plan.failure
+            return self._with_lods(result, plan, slots, lods) if plan.outputs else result
+        except SeqflowError as error:
+            given_inputs = {**dict(zip(self.positional, args, strict=False)), **named}
+            error.advice = advice_on_layers(self.op.signature, given_inputs, self.op.name) or error.advice
+            raise
 
     # Arguments
 
@@ -387,3 +393,18 @@ def _python_signature(lifted: Lifted) -> PythonSignature:
     keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in brought]
     keywords += [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in op.attributes]
     return PythonSignature([*positional, *keywords])
+
+
+_reasons: dict[int, tuple[weakref.ref[Array], str]] = {}
+
+
+def remember(array: Array, reason: str) -> None:
+    """Remember, while this array lives, why it has no lengths."""
+    key = id(array)
+    _reasons[key] = weakref.ref(array, lambda _: _reasons.pop(key, None)), reason
+
+
+def reason_for(array: Any) -> str | None:
+    """Return why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None if unknown."""
+    known = _reasons.get(id(array))
+    return known[1] if known is not None and known[0]() is array else None

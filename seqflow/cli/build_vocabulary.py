@@ -54,7 +54,7 @@ def build_vocabulary(
 ) -> None:
     """Write ids for the most frequent keys of a column.
 
-    The vocabulary is a constant for encode and encode_strings.
+    The vocabulary is a constant for encode and encode_strings; its file also has the count of each key.
 
     With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """
@@ -63,7 +63,6 @@ def build_vocabulary(
     from seqflow.output.overwriting import check_new_file
     from seqflow.providers.left_out import LeftOut
     from seqflow.vocabulary import Vocabulary
-    from seqflow.vocabulary.counting import most_frequent
 
     _check_output(output, overwrite)
     left_out = LeftOut()
@@ -81,8 +80,7 @@ def build_vocabulary(
             )
             check_new_file("output", output, provider)
             counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
-    kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
-    vocabulary = Vocabulary(kept, max_size=max_size).freeze()
+    vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from traceback import format_exc
 from types import FrameType
 from typing import Any, NoReturn
@@ -42,6 +43,9 @@ def exit_cleanly() -> Iterator[None]:
 
     The first signal raises an exception, so that everything is cleaned up. The second ends the process immediately.
     """
+    arguments = sys.argv[1:]
+    if "--log=json" in arguments or ("--log", "json") in pairwise(arguments):  # also if others are malformed
+        printing.begin_json_log()
     stop = SignalHandler()
     stop.listen()
     logger = logging.getLogger("seqflow")
@@ -49,19 +53,20 @@ def exit_cleanly() -> Iterator[None]:
     logger.setLevel(logging.INFO)
     try:
         yield
+        printing.end_log("done", 0)
     except Stopped as stopped:
         stop.say(stopped.number)
         for note in getattr(stopped, "__notes__", []):
             say(f"  {note}", err=True)
-        raise SystemExit(128 + stopped.number) from None
+        _leave(128 + stopped.number, "stopped")
     except _USAGE as error:
         _exit(error, BAD_USAGE)
     except Exception as error:
         if hasattr(error, "format_message"):
             _exit_usage(error)
         if not isinstance(error, (SeqflowError, OSError, MemoryError)) and not _is_of_arrow(error):
-            say(format_exc().rstrip(), err=True)
-            raise SystemExit(1) from None
+            say(format_exc().rstrip(), err=True, level="error")
+            _leave(1)
         _exit(error, BAD_DATA)
 
 
@@ -103,7 +108,8 @@ class SignalHandler:
         """Tell the user once that the command stops."""
         if not self._said:
             self._said = True
-            os.write(sys.stderr.fileno(), f"seqflow: stopped by {signal.Signals(number).name}\n".encode())
+            text = printing.error_form(f"seqflow: stopped by {signal.Signals(number).name}", "error")
+            os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if not self._raised:
@@ -128,13 +134,21 @@ class SignalHandler:
             if unfinished is not None:
                 unfinished.remove_all()
             self.say(number)
+            if line := printing.end_line("stopped", 128 + number):
+                os.write(sys.stderr.fileno(), f"{line}\n".encode())
         finally:
             os._exit(128 + number)
 
 
 def _exit(error: BaseException, code: int) -> NoReturn:
     lines = "\n".join([_message(error), *getattr(error, "__notes__", [])]).split("\n")
-    say("\n  ".join(["seqflow: " + lines[0], *(line.removeprefix("  ") for line in lines[1:])]), err=True)
+    text = "\n  ".join(["seqflow: " + lines[0], *(line.removeprefix("  ") for line in lines[1:])])
+    say(text, err=True, level="error")
+    _leave(code)
+
+
+def _leave(code: int, outcome: str = "failed") -> NoReturn:
+    printing.end_log(outcome, code)
     raise SystemExit(code) from None
 
 
@@ -142,8 +156,12 @@ def _exit_usage(error: Any) -> NoReturn:
     """Exit for a usage error of click, naming the command."""
     context = getattr(error, "ctx", None)
     command = "seqflow" if context is None else context.command_path
-    say(f"{command}: {error.format_message()}\n  {command} --help shows what it takes", err=True)
-    raise SystemExit(error.exit_code) from None
+    say(
+        f"{command}: {error.format_message()}\n  {command} --help shows what it takes",
+        err=True,
+        level="error",
+    )
+    _leave(error.exit_code)
 
 
 def _is_of_arrow(error: Exception) -> bool:

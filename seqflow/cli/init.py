@@ -30,7 +30,8 @@ def init(
     the bytes of the first long text; without these, it counts rows. For conversations it also writes tokenizer.json
     if there is none: bytes and the markers of ChatML, to be replaced by the tokenizer of your model.
     """
-    from seqflow.errors import JobError
+    from seqflow.errors import JobError, SeqflowError
+    from seqflow.job import Job
     from seqflow.job.first_job.chat import MARKERS
     from seqflow.job.first_job.starting import starting_job
     from seqflow.ops.shared.tokenizers import learn
@@ -47,5 +48,8 @@ def init(
         )
     with writing(output):
         output.write_text(start.text, encoding="utf-8")
-    say(start.seen)
+    try:
+        say(start.seen.refused_by(Job.read(output)))
+    except SeqflowError as error:  # of a tokenizer that was there
+        say(f"{output} does not run yet: {error}")
     say(f"{output}: now `seqflow check {output}`, then `seqflow run {output}`")

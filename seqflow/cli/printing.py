@@ -14,29 +14,53 @@ before_text: Callable[[], AbstractContextManager[None]] = nullcontext
 """Context in which text is printed: it removes the progress line from the terminal."""
 
 
-error_form: Callable[[str], str] = str
-"""Form of the lines on stderr: as they are, or, in a log of JSON, each an object."""
+_is_json = _is_ended = False
+"""Whether each line on stderr is a JSON object, and whether the last one is written."""
 
 
 asked: Asker = "command"
 """Reader of advice in errors: the author of a job if the command is given one."""
 
 
-def log_json(event: str, **facts: Any) -> None:
-    """Print an event as a JSON object in a line of stderr; from now on, all text there has this form."""
-    global error_form
-    error_form = lambda text: text if text.startswith("{") else _as_line("message", text=text)  # noqa: E731
-    say(_as_line(event, **facts), err=True)
+def begin_json_log() -> None:
+    """Give all text on stderr the form of a log: a JSON object in each line; `end_log` writes the last one."""
+    global _is_json, _is_ended
+    _is_json, _is_ended = True, False
 
 
-def _as_line(event: str, **facts: Any) -> str:
+def log_json(event: str, *, level: str = "info", **facts: Any) -> None:
+    """Print an event as a JSON object in a line of stderr."""
+    say(_as_line(event, level, **facts), err=True)
+
+
+def end_log(outcome: str, exit_code: int, **facts: Any) -> None:
+    """Print the last line of a log of JSON, once: how the command ended."""
+    if line := end_line(outcome, exit_code, **facts):
+        say(line, err=True)
+
+
+def end_line(outcome: str, exit_code: int, **facts: Any) -> str:
+    """Return the last line of a log of JSON; "" if there is no such log, or if it has ended."""
+    global _is_ended
+    if not _is_json or _is_ended:
+        return ""
+    _is_ended = True
+    return _as_line("end", "error" if exit_code else "info", **facts, outcome=outcome, exit_code=exit_code)
+
+
+def error_form(text: str, level: str) -> str:
+    """Return text as it is written on stderr: as it is, or as a message of a log of JSON."""
+    return text if not _is_json or text.startswith("{") else _as_line("message", level, text=text)
+
+
+def _as_line(event: str, level: str, **facts: Any) -> str:
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    return json.dumps({"event": event, "time": now, **facts}, default=str)
+    return json.dumps({"event": event, "level": level, "time": now, **facts}, default=str)
 
 
-def say(text: str, *, err: bool = False) -> None:
+def say(text: str, *, err: bool = False, level: str = "warning") -> None:
     """Print text, on stderr if `err`; characters that cannot be printed or encoded are escaped."""
-    stream, text = (sys.stderr, error_form(text)) if err else (sys.stdout, text)
+    stream, text = (sys.stderr, error_form(text, level)) if err else (sys.stdout, text)
     encoding = stream.encoding or "utf-8"
     shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     with before_text():

@@ -56,6 +56,18 @@ def log_lines(write: Callable[[str, float], None]) -> Iterator[None]:
             thread.join()
 
 
+@contextmanager
+def progress_or_log(*, show: bool = True) -> Iterator[None]:
+    """Show the progress of the work inside the context: a line of a terminal, or else lines of a log on stderr."""
+    as_lines = show and not is_terminal()
+    with (
+        log_lines(lambda line, _: printing.say(f"seqflow: {line}", err=True))
+        if as_lines
+        else progress_line(show=show)
+    ):
+        yield
+
+
 def is_terminal() -> bool:
     """Return whether both streams are a terminal that can return to the start of its line."""
     plain = os.environ.get("TERM") in ("dumb", "unknown")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from seqflow.cli import job_options
-from seqflow.cli.printing import log_json, print_json, print_table, say
+from seqflow.cli.printing import begin_json_log, end_log, log_json, print_json, print_table, say
 from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
 from seqflow.printable import printable_line
 from seqflow.progress import Stage, stage
@@ -88,21 +88,28 @@ def run(
     overrides = job_options.overrides_of(set_, input, output)
     given = {"kind": engine, "workers": workers, "address": address, "memory": task_memory}
     overrides |= {f"engine.{key}": value for key, value in given.items() if value is not None}
+    has_log = log is not None
+    if has_log:
+        begin_json_log()
     description = Job.read(job, overrides)
     _return_freed_memory()
     if dry_run:
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
-    flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
-    has_log = log is not None
+    flags: dict[str, Any] = {
+        "resume": resume,
+        "overwrite": overwrite,
+        "accept_changes": accept_changes,
+        "append": append,
+    }
     if has_log:
         log_json("start", job=str(job), **flags)
     with _watched_run(show=has_log or not (quiet or json), log=log) as progress:
         report = run_job(description, progress, **flags)
     _say_outcome(report, resume=resume, append=append)
     if has_log:
-        _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
+        end_log(report.outcome, 0, **_counts(report), seconds=round(report.seconds, 1))
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
         print_json(
@@ -167,7 +174,7 @@ def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progres
         if log is None:
             say(f"seqflow: {line}", err=True)
         for stats in seen if log is not None else ():
-            _log_counts("progress", stats, total_rows=shown.total, seconds=round(seconds, 1))
+            log_json("progress", **_counts(stats), total_rows=shown.total, seconds=round(seconds, 1))
 
     as_lines = show and (log is not None or not is_terminal())
     lines = log_lines(write) if as_lines else progress_line(show=show)
@@ -187,14 +194,13 @@ def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progres
         yield update if show else None
 
 
-def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
-    """Print the bad rows so far by reason, if there are any, and an event with all counts."""
+def _counts(counted: Stats | Report) -> dict[str, Any]:
+    """Log the bad rows so far by reason, if there are any, and the damaged files; return all counts."""
     if counted.bad_rows:
-        log_json("bad_rows", bad_rows=counted.bad_rows, reasons=counted.reasons)
+        log_json("bad_rows", level="warning", bad_rows=counted.bad_rows, reasons=counted.reasons)
     if counted.bad_files:
-        log_json("bad_files", bad_files=counted.bad_files.facts())
-    names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
-    log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
+        log_json("bad_files", level="warning", bad_files=counted.bad_files.facts())
+    return {name: getattr(counted, name) for name in ("rows", "rows_read", "tokens", "batches", "bad_rows")}
 
 
 _SOURCES = 5

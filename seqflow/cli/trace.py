@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobSettings, overrides_of
+from seqflow.cli.job_options import (
+    AsJson,
+    JobInput,
+    JobSettings,
+    StorageOption,
+    overrides_of,
+    storage_options,
+)
 from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
@@ -17,7 +24,10 @@ EXAMPLES = (
 
 
 def trace(
-    path: Annotated[Path, typer.Argument(metavar="JOB|FILE", help="A job (TOML), or a file of its output.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="JOB|FILE", help="A job (TOML), or a file of its output, also in a store."),
+    ],
     batch: Annotated[
         int | None, typer.Option(min=0, help="For a job: the number of the batch in its epoch.")
     ] = None,
@@ -29,6 +39,7 @@ def trace(
     job: Annotated[
         Path | None, typer.Option(help="For a file: its job, if the manifest does not name it.")
     ] = None,
+    storage_option: StorageOption = None,
     json: AsJson = False,
     input: JobInput = None,
     set_: JobSettings = None,
@@ -43,7 +54,7 @@ def trace(
     from seqflow.job import Job
     from seqflow.job.row_traces import open_traceable, trace_row
 
-    if path.suffix == ".toml":
+    if path.endswith(".toml"):
         if batch is None:
             raise JobError("trace: a job needs --batch, the number of the batch")
         loader = open_traceable(Job.read(path, overrides_of(set_, input)))
@@ -57,8 +68,8 @@ def trace(
             )
         given = None if job is None else Job.read(job, overrides_of(set_, input))
         with progress_line(show=not json):
-            traces = trace_row(path, row, given)
-        traced = {"file": str(path), "row": row}
+            traces = trace_row(path, row, given, storage_options(storage_option))
+        traced = {"file": path, "row": row}
     if json:
         print_json({**traced, "sources": [asdict(one) for one in traces]})
         return

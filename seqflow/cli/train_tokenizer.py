@@ -13,7 +13,7 @@ import typer
 
 from seqflow.cli import job_options
 from seqflow.cli.printing import print_json, print_table
-from seqflow.cli.progress_line import progress_line
+from seqflow.cli.progress_line import progress_or_log
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def train_tokenizer(
 ) -> None:
     """Learn a byte-level BPE tokenizer from files or a column.
 
-    The input is read block by block. The same input gives the same tokenizer.
+    The input is read block by block. The same input gives the same tokenizer. Words are cut after 1,000 characters.
     """
     from seqflow import providers
     from seqflow.ops.shared.tokenizers import learn
@@ -86,7 +86,7 @@ def train_tokenizer(
     steps = Stage("blocks", source.num_blocks, "reading")
     texts = Texts(source, _column(source, column), errors, left_out, steps)
     start = perf_counter()
-    with progress_line(show=not json and not quiet), stage(texts.stage):
+    with progress_or_log(show=not json and not quiet), stage(texts.stage):
         learned = learn(texts, vocab_size, min_frequency, specials)
     write_bytes(output, learned)
     report = {

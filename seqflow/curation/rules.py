@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from seqflow.arguments import at_least_one, checked
+from seqflow.arguments import PathText, at_least_one, checked
 from seqflow.errors import OpError
 
 _MOST = 1 << 16
@@ -16,7 +16,7 @@ class Decontaminate:
 
     column: str
     """Column of texts, of lists of tokens, or of lists of words; the evaluation sets have it, too."""
-    against: str | tuple[str, ...]
+    against: PathText | tuple[PathText, ...]
     """Files, folders, globs and URIs of the evaluation sets."""
     ngram: int = 13
     """Number of words or tokens that are compared together."""
@@ -48,7 +48,7 @@ class Deduplicate:
     keep: str = "first"
     """Row that stays: "first" or "last" in the order of the source, or "highest:COLUMN", the first of those with the
     largest number in a column."""
-    against: str | tuple[str, ...] = ()
+    against: PathText | tuple[PathText, ...] = ()
     """Files, folders, globs and URIs whose rows leave out those of the source that are equal to them."""
 
     name = "deduplicate"

@@ -9,6 +9,7 @@ from statistics import median
 from time import monotonic
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from seqflow.arguments import ByteSize, Count
 from seqflow.errors import JobError
 
 
@@ -18,15 +19,15 @@ class EngineSettings:
 
     kind: Literal["local", "ray"] = "local"
     """Processes of this machine, or tasks of a Ray cluster."""
-    workers: int | None = None
+    workers: Count | None = None
     """Number of processes that make parts at once, of this machine or as tasks of Ray. None: this process alone, with
     threads; with Ray as many as its cluster has CPUs for."""
     address: str | None = None
     """Ray's cluster: "host:6379" or "ray://host:10001"; "auto" joins the one on this machine, "local" starts one.
     None uses RAY_ADDRESS if it is set, otherwise it starts one."""
-    cpus: int = 1
+    cpus: Count = 1
     """Number of CPUs, and of threads, of each worker."""
-    memory: int | str | None = None
+    memory: ByteSize | None = None
     """Bytes that Ray reserves for each worker; None reserves none."""
 
     @property

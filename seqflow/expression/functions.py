@@ -82,7 +82,13 @@ def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
     if len(kinds) > 1 and not kinds <= set("biufc"):
         x, y = (np.dtype(dtype) for dtype in dtypes[1:])
         raise Refusal(2, f"is {y}, expected the same kind of dtype as the second operand, {x}")
-    return promote(dtypes[1:])
+    dtype = promote(dtypes[1:])
+    # next to a text of unknown width, which only inference has, no width is known
+    return np.dtype(dtype.kind) if dtype.kind in "SU" and not all(map(_width, dtypes[1:])) else dtype
+
+
+def _width(dtype: DType) -> int:
+    return np.dtype(dtype).itemsize
 
 
 def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:
@@ -173,6 +179,8 @@ class Function:
             out = np.empty(broadcast([np.shape(operand) for operand in operands]), dtype)
         with np.errstate(all="ignore"):
             self.kernel_for(dtypes)(*operands, out=out)
+        if dtype is int and self.kernel in _WRAPS:
+            _check_unwrapped(self.kernel, operands, out)
         result: Value = out.item() if isinstance(dtype, type) else out
         return result
 
@@ -286,6 +294,20 @@ def _guarded(kernel: Kernel) -> Kernel:
             kernel(*operands, out=out)
 
     return run
+
+
+def _check_unwrapped(kernel: Kernel, operands: Sequence[Value], found: Array) -> None:
+    """Raise OverflowError when int64 does not hold the result for Python integers."""
+    about = np.empty((), np.float64)
+    first, *others = operands
+    with np.errstate(all="ignore"):
+        if kernel is np.left_shift:
+            np.ldexp(float(first), int(others[0]), out=about)
+        else:
+            kernel(float(first), *[float(one) for one in others], out=about)
+    # what has wrapped is wrong by 2**64 or more
+    if not abs(about - float(found)) < 2.0**63:
+        raise OverflowError(f"the result is about {about:.4g}, which int64 does not hold")
 
 
 def _cast(x: Any, *, out: Array) -> None:
@@ -402,6 +424,12 @@ def _fixed(name: str, aliases: str = "") -> Function:
         doc = "Cast to bool: whether x is not 0."
     return _row(name, "x", lambda dtypes: dtype, _cast, f"{name} x", doc, aliases, strong=True)
 
+
+_WRAPS: frozenset[Kernel] = frozenset(
+    (np.absolute, np.negative, np.square, np.add, np.subtract, _rsub, np.multiply, np.floor_divide, np.power,
+     np.left_shift)
+)  # fmt: skip
+"""Kernels that wrap around for integers."""
 
 table: tuple[Function, ...] = (
     _row("abs", "x", number, np.absolute, "|x|", "The absolute value.", "absolute"),

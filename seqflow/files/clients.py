@@ -2,16 +2,21 @@
 
 import json
 import os
+import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, ShortError, WholeFileError
 from seqflow.files.listing import PAGE, Found
-from seqflow.files.options import StoreOptions, has_profile, store_options
-from seqflow.files.place import shown
+from seqflow.files.options import StoreOptions, has_profile, is_secret, store_options
+from seqflow.files.place import CLOUDS, shown
+from seqflow.files.systems import scheme_of_system
+
+Version = tuple[int, str]
+"""Size of an object in bytes, and its version; the size alone tells a change where there are no versions."""
 
 
 class Client(Protocol):
@@ -23,6 +28,11 @@ class Client(Protocol):
     @property
     def access_key(self) -> str: ...
 
+    @property
+    def identity(self) -> str:
+        """Text that only clients of the same system have, in all processes; empty if nothing tells the system."""
+        ...
+
     def head(self, key: str) -> Found:
         """Return an object; raise FileNotFoundError if there is none."""
         ...
@@ -31,7 +41,7 @@ class Client(Protocol):
         """Yield the objects below a folder by pages, in the order of the store, from the key after `after` on."""
         ...
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         """Return the bytes `start` … `stop - 1` of a version, as an object with a buffer."""
         ...
 
@@ -43,6 +53,8 @@ class ObstoreClient:
         config = getattr(store, "config", None) or {}
         self.store, self.region = store, str(config.get("region", ""))
         self.access_key = str(config.get("access_key_id", ""))
+        url = getattr(store, "url", "").partition("?")[0]
+        self.identity = _identity(type(store).__name__, {"url": url, **config})
 
     def head(self, key: str) -> Found:
         import obstore
@@ -64,17 +76,20 @@ class ObstoreClient:
         for page in obstore.list(self.store, prefix or None, offset=after or None, chunk_size=PAGE):
             yield [*map(_found, page)]
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         import obstore
 
         options: Any = {"range": (start, stop)}
-        if version.startswith('"'):  # only a strong etag can be a condition
-            options["if_match"] = version
+        if of[1].startswith('"'):  # only a strong etag can be a condition
+            options["if_match"] = of[1]
         result = obstore.get(self.store, key, options=options)
         # some servers ignore conditions, but all tell the version that they send
-        if version and _version(result.meta) != version:
+        if not self._is_same(result.meta, of):
             raise ChangedError
         return _checked(result.bytes(), stop - start)
+
+    def _is_same(self, meta: Any, of: Version) -> bool:
+        return _found(meta)[1:] == of
 
 
 class WebClient(ObstoreClient):
@@ -133,10 +148,13 @@ class HubClient(ObstoreClient):
         self._listed.update((one.key, one) for one in found)
         yield found
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
-        if version and self.head(key).version != version:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
+        if self.head(key)[1:] != of:
             raise ChangedError
-        return super().get(f"{self._at()}/{key}", start, stop, "")
+        return super().get(f"{self._at()}/{key}", start, stop, of)
+
+    def _is_same(self, meta: Any, of: Version) -> bool:
+        return True  # at this commit
 
     def _at(self) -> str:
         """Return the commit of the revision."""
@@ -166,24 +184,29 @@ class ArrowClient:
 
     def __init__(self, system: Any) -> None:
         self._system = system
+        kind = scheme_of_system(system)
+        self.identity = _identity(kind, system.__reduce__()[1][0] if kind in _SHARED else {})
 
     def head(self, key: str) -> Found:
         found = self._system.get_file_info(key)
-        return Found(key, found.size, str(found.mtime_ns)) if found.is_file else _none(key)
+        return self._found(found) if found.is_file else _none(key)
 
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         from pyarrow.fs import FileSelector
 
         below = FileSelector(prefix, allow_not_found=True, recursive=True)
         infos = self._system.get_file_info(below)
-        yield [Found(one.path, one.size, str(one.mtime_ns)) for one in infos if one.is_file]
+        yield [self._found(one) for one in infos if one.is_file]
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         with self._system.open_input_file(key) as file:
             data = file.read_at(stop - start, start)
-        if version and self.head(key).version != version:
+        if self.head(key)[1:] != of:
             raise ChangedError
         return _checked(data, stop - start)
+
+    def _found(self, info: Any) -> Found:
+        return Found(info.path, info.size, str(info.mtime_ns or ""))
 
 
 class FsspecClient:
@@ -193,6 +216,8 @@ class FsspecClient:
 
     def __init__(self, system: Any) -> None:
         self._system = system
+        given = {"args": system.storage_args, **system.storage_options}
+        self.identity = _identity(scheme_of_system(system), given)
 
     def head(self, key: str) -> Found:
         self._system.invalidate_cache()
@@ -203,9 +228,9 @@ class FsspecClient:
         self._system.invalidate_cache()
         yield [*map(self._found, self._system.find(prefix, detail=True).values())]
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         data = self._system.cat_file(key, start=start, end=stop)
-        if version and self.head(key).version != version:
+        if self.head(key)[1:] != of:
             raise ChangedError
         return _checked(data, stop - start)
 
@@ -218,6 +243,10 @@ class FsspecClient:
 
 
 _NO_RETRIES: Any = {"max_retries": 0}
+_SHARED = (*CLOUDS, "http", "https", "hf", "S3Store", "GCSStore", "AzureStore", "HTTPStore")
+"""Kinds of systems that are the same in all processes: stores in memory, archives and folders look alike."""
+_OF_SYSTEM = re.compile("(AWS|AZUR|GOOGLE|STORAGE|HF|FSSPEC).*(ENDPOINT|EMULATOR|ACCOUNT_NAME|PROFILE|URL)")
+"""Variables of the environment that decide which system a client speaks to."""
 _memory: dict[str, Any] = {}
 """Stores in memory by their root; they last as long as the process."""
 
@@ -290,7 +319,10 @@ def _client_of_s3(system: Any) -> Client | None:
             endpoint if "://" in endpoint else f"{given.get('scheme') or 'https'}://{endpoint}"
         )
     config["skip_signature"] = True if given.get("anonymous") else None
-    return _BucketClient(lambda bucket: client_of_uri(f"s3://{bucket}", store_options(config, "s3")))
+    options = store_options(config, "s3")
+    return _BucketClient(
+        lambda bucket: client_of_uri(f"s3://{bucket}", options), _identity("S3Store", options.config)
+    )
 
 
 class _BucketClient:
@@ -298,8 +330,8 @@ class _BucketClient:
 
     region = access_key = ""
 
-    def __init__(self, make: Callable[[str], Client]) -> None:
-        self._make, self._clients = make, dict[str, Client]()
+    def __init__(self, make: Callable[[str], Client], identity: str) -> None:
+        self._make, self._clients, self.identity = make, dict[str, Client](), identity
 
     def _of(self, key: str) -> tuple[str, Client, str]:
         bucket, _, rest = key.partition("/")
@@ -316,9 +348,9 @@ class _BucketClient:
         for page in client.list(rest, after.partition("/")[2]):
             yield [one._replace(key=f"{bucket}/{one.key}") for one in page]
 
-    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         _, client, rest = self._of(key)
-        return client.get(rest, start, stop, version)
+        return client.get(rest, start, stop, of)
 
 
 def _aws_profile() -> Any:
@@ -335,7 +367,21 @@ def _found(meta: Any) -> Found:
 
 
 def _version(meta: Any) -> str:
-    return etag_of(meta) or str(meta["last_modified"])
+    # 1970 stands for the time of a server that tells none
+    return etag_of(meta) or (str(time) if (time := meta["last_modified"]).timestamp() else "")
+
+
+def _identity(kind: str, options: Mapping[str, Any]) -> str:
+    """Return what tells a system from others of its kind, without secrets; empty where nothing does."""
+    if kind not in _SHARED:
+        return ""
+    told = {name: value for name, value in options.items() if value and not is_secret(name)}
+    # account and endpoint that no option names
+    around = sorted(one for one in os.environ.items() if _OF_SYSTEM.match(one[0]))
+    try:
+        return json.dumps([kind, told, around], sort_keys=True)
+    except TypeError:  # an option is an object
+        return ""
 
 
 def etag_of(meta: Any) -> str:

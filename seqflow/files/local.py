@@ -30,6 +30,9 @@ class LocalFiles:
     def pin(self, entry: Entry) -> None:
         """Do nothing: what is written over a local file is noticed by its size and time."""
 
+    def cached_as(self, path: str) -> str | None:
+        return os.path.abspath(path)
+
     def of(self, paths: Iterable[str]) -> "LocalFiles":
         return self
 

@@ -47,6 +47,14 @@ class Files(Protocol):
         """Let all reads of an object be of this version."""
         ...
 
+    def cached_as(self, path: str) -> str | None:
+        """Return the name of a file in caches, which has the identity of its system; None if no cache may hold it.
+
+        A system without an identity has one for this object and process alone. An object without a version is not
+        cached: no one could tell that it has been replaced.
+        """
+        ...
+
     def of(self, paths: Iterable[str]) -> "Files":
         """Return the same place for some of its files: a pickle of it has the versions of these alone."""
         ...
@@ -165,9 +173,9 @@ def shown(uri: str) -> str:
 
 
 def without_query(path: str) -> str:
-    """Return a path without the query of a URI: its end tells the format.
+    """Return a path without the query of a web address: its end tells the format. Keys of other stores may have `?`.
 
-    >>> without_query("https://host/a.csv?version=3")
-    'https://host/a.csv'
+    >>> without_query("https://host/a.csv?version=3"), without_query("s3://bucket/why?.csv")
+    ('https://host/a.csv', 's3://bucket/why?.csv')
     """
-    return path.partition("?")[0] if is_uri(path) else path
+    return path.partition("?")[0] if path[:4].lower() == "http" and is_uri(path) else path

@@ -2,8 +2,11 @@
 
 import atexit
 import os
+import re
 import shutil
+import sys
 import tempfile
+import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +25,8 @@ from seqflow.files.clients import Client, client_of_system, client_of_uri
 from seqflow.files.errors import Place, is_below_file, missing
 from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
-from seqflow.files.options import RETRY_SECONDS, store_options
-from seqflow.files.place import Entry, Range, is_uri, shown, split
+from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
+from seqflow.files.place import Entry, Range, is_uri, shown, split, without_query
 from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
@@ -47,9 +50,12 @@ class StoreFiles:
         self.options, self.system, self.cache = dict(options or {}), system, cache
         self._pinned: dict[str, Entry] = {}
         self._clients: dict[str, tuple[Client, float]] = {}
-        self._copies: dict[str, str] = {}
+        self._copies: dict[str, tuple[Cache, str]] = {}
         self._urls: dict[str, str] = {}
         self._listed: dict[str, list[Entry]] = {}
+        self._own = (
+            uuid.uuid4().hex
+        )  # not pickled: of two systems without identity, none has the copies of another
         self._lock, self._copying = ForkLock(), ForkLock()
         self.ahead = Ahead(self._fetch)
 
@@ -62,7 +68,9 @@ class StoreFiles:
 
     def masked(self, uri: str) -> str:
         """Return the text that stands for a URI everywhere else, without its query and password."""
-        text = shown(uri)
+        # in keys of other stores `?` and `=` are characters as others
+        is_web, named = uri[:4].lower() == "http", dict.fromkeys(re.findall("[?&]([^=&]+)=", uri))
+        text = shown(uri) if is_web or "@" in uri or secret_in(named) else uri
         while text != uri and self._urls.setdefault(text, uri) != uri:
             text += "&…"  # another one with the same keys
         return text
@@ -70,6 +78,20 @@ class StoreFiles:
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
         self._pinned[entry.path] = entry
+
+    def cached_as(self, path: str) -> str | None:
+        if self._is_local(path):
+            return LOCAL.cached_as(path)
+        return self._name(path) if self._of(path).version else None
+
+    def _name(self, path: str) -> str:
+        _, key, client, _ = self._client_for(path)
+        has_name = client.identity and self._of(path).version
+        # a fork may change its system, such as one in memory
+        system = client.identity if has_name else f"{self._own} {os.getpid()}"
+        url, _, query = self._urls.get(path, path).partition("?")
+        is_signed = key == "" and "sig" in query.lower()  # each signature differs
+        return f"{system}\0{url}?{'' if is_signed else query}"
 
     def of(self, paths: Iterable[str]) -> "StoreFiles":
         names, known = set(paths), ("_pinned", "_copies", "_urls")
@@ -172,36 +194,25 @@ class StoreFiles:
         if self._is_local(path):
             return path
         with self._copying:
-            # the cache may have removed it, and a process that made it may have ended
-            if not os.path.exists(self._copies.get(path, "")):
-                entry = self._of(path)
-                folder = (
-                    _temporary_folder() if self.cache is None else os.path.join(self.cache.folder, "copies")
+            entry = self._of(path)
+            cache, name = self._copies.get(path, (None, ""))
+            # another process may have made it, and have ended, or run on another machine
+            if cache is None or not os.path.isdir(cache.folder):
+                cache = self.cache or Cache(_temporary_folder(), sys.maxsize)
+                whole = entry._replace(path=self._name(path))
+                name = (
+                    f"{cache.place(whole, 0, entry.size)[-32:]}-{os.path.basename(without_query(path))[-60:]}"
                 )
-                os.makedirs(folder, exist_ok=True)
-                name = Cache("").place(entry, 0, entry.size)[-32:]
-                target = os.path.join(folder, f"{name}-{os.path.basename(split(path)[1].partition('?')[0])}")
-                if not os.path.exists(target):
-                    self._copy(entry, target)
-                self._copies[path] = target
-            os.utime(self._copies[path])
-            return self._copies[path]
-
-    def _copy(self, entry: Entry, target: str) -> None:
-        temporary = f"{target}.{os.getpid()}"
-        try:
-            with open(temporary, "wb") as file:
-                for piece in self.pieces(entry.path, split_spans([(0, entry.size)])):
-                    file.write(piece)
-            os.replace(temporary, target)
-        except OSError as error:
-            raise StoreError(
-                f"{entry.path}: cannot be copied to this machine: {error.strerror}",
-                advice='cache="folder" names a folder with room for it',
-            ) from None
-        finally:
-            with suppress(OSError):
-                os.unlink(temporary)
+                self._copies[path] = cache, name
+                if self._own in whole.path:
+                    atexit.register(_remove, os.path.join(cache.folder, "copies", name), os.getpid())
+            try:
+                return cache.copy(name, entry.size, lambda: self.pieces(path, split_spans([(0, entry.size)])))
+            except OSError as error:
+                raise StoreError(
+                    f"{path}: cannot be copied to this machine: {error.strerror}",
+                    advice='cache="folder" names a folder with room for it',
+                ) from None
 
     def _of(self, path: str) -> Entry:
         entry = self.entry(path)
@@ -218,6 +229,12 @@ class StoreFiles:
                 advice='DataLoader(…, multiprocessing_context="spawn") starts processes in another way',
             )
         _first_use[:] = [os.getpid()]
+        root, key, client, seconds = self._client_for(path)
+        place = Place(shown(root), shown(path), region=client.region, access_key=client.access_key)
+        return place, client, key, seconds
+
+    def _client_for(self, path: str) -> tuple[str, str, Client, float]:
+        """Return the root and key of an object, its client, and for how long to try."""
         path = self._urls.get(path, path)
         if self.system is not None:
             root, key = split(path)[0], key_in(self.system, path)
@@ -231,9 +248,7 @@ class StoreFiles:
         with self._lock:
             if root not in self._clients:
                 self._clients[root] = self._client(root)
-            client, seconds = self._clients[root]
-        place = Place(shown(root), shown(path), region=client.region, access_key=client.access_key)
-        return place, client, key, seconds
+            return root, key, *self._clients[root]
 
     def _client(self, root: str) -> tuple[Client, float]:
         if self.system is not None:
@@ -243,9 +258,10 @@ class StoreFiles:
 
     def _fetch(self, path: str, members: Sequence[Span]) -> Sequence[Piece]:
         """Return the bytes of ranges of an object, in one request where the cache has none of them."""
-        if self.cache is None:
+        cache = self.cache
+        if cache is None or (name := self.cached_as(path)) is None:
             return [self._get(path, members[0][0], max(stop for _, stop in members))]
-        entry, cache = self._of(path), self.cache
+        entry = self._of(path)._replace(path=name)
         places = {span: cache.place(entry, *span) for span in members}
         found = {span: data for span, place in places.items() if (data := cache.get(place)) is not None}
         mine = [span for span in members if span not in found and cache.claim(places[span])]
@@ -269,7 +285,7 @@ class StoreFiles:
         entry = self._of(path)
         place, client, key, seconds = self.request(path)
         here = place._replace(span=f", bytes {start} … {stop - 1}", version=entry.version)
-        data = again(here, lambda: client.get(key, start, stop, entry.version), seconds)
+        data = again(here, lambda: client.get(key, start, stop, entry[1:]), seconds)
         return start, stop, pa.py_buffer(data)
 
 
@@ -315,9 +331,10 @@ def _temporary_folder() -> str:
     return _temporary[0]
 
 
-def _remove(folder: str, owner: int) -> None:
+def _remove(path: str, owner: int) -> None:
     if os.getpid() == owner:  # not a fork of it
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            (shutil.rmtree if os.path.isdir(path) else os.unlink)(path)
 
 
 _temporary: list[str] = []

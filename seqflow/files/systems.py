@@ -33,6 +33,14 @@ def key_in(system: Any, uri: str) -> str:
     return f"/{key}" if is_rooted or getattr(system, "type_name", "") == "local" else key
 
 
+def scheme_of_system(system: Any) -> str:
+    """Return the scheme of the paths of a file system of pyarrow or fsspec, "fs" for one that has none."""
+    if hasattr(system, "type_name"):
+        return _OF_ARROW.get(system.type_name, "fs")
+    protocol = getattr(system, "protocol", "fs")
+    return str(protocol if isinstance(protocol, str) else protocol[0])
+
+
 def _root(system: Any) -> str:
     """Return the beginning of the URIs of a system."""
     kind = type(system).__name__
@@ -41,10 +49,6 @@ def _root(system: Any) -> str:
         bucket = config.get("bucket") or config.get("container_name") or ""
         prefix = str(getattr(system, "prefix", None) or "").strip("/")
         return "/".join(filter(None, [f"{_OF_OBSTORE[kind]}://{bucket}", prefix]))
-    if hasattr(system, "type_name"):
-        scheme = _OF_ARROW.get(system.type_name, "fs")
-    else:
-        protocol = getattr(system, "protocol", "fs")
-        scheme = protocol if isinstance(protocol, str) else protocol[0]
+    scheme = scheme_of_system(system)
     # paths begin with a bucket in those of clouds alone
     return f"{scheme}:/" if scheme in CLOUDS else f"{scheme if scheme in SCHEMES else 'fs'}://"

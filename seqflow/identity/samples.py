@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+from collections.abc import Callable
+from typing import Any
 
 WHOLE = 64 << 10
 """Bytes up to which a file is read whole; of larger files, this many bytes are read in all."""
@@ -24,25 +26,27 @@ def sampled_digest(path: str) -> str | None:
     except OSError:
         return None
     try:
-        return _digest(handle, os.fstat(handle).st_size)
+        size = os.fstat(handle).st_size
+        return digest_of_samples(lambda count, start: os.pread(handle, count, start), size)
     except OSError:
         return None
     finally:
         os.close(handle)
 
 
-def _digest(handle: int, size: int) -> str:
+def digest_of_samples(read: Callable[[int, int], Any], size: int) -> str:
+    """Return the digest of what `read(count, start)` gives of a file: of all of it, or of samples."""
     digest = hashlib.blake2b(str(size).encode(), digest_size=16)
     if size <= WHOLE:
-        digest.update(os.pread(handle, WHOLE, 0))
+        digest.update(read(size, 0))
         return digest.hexdigest()
-    tail = os.pread(handle, _END, size - _END)
+    tail = bytes(read(_END, size - _END))
     footer = _footer_bytes(tail)
     step = (size - 2 * _END - _PLACE) // (_PLACES - 1)
-    digest.update(os.pread(handle, _END, 0))
+    digest.update(read(_END, 0))
     for number in range(_PLACES):
-        digest.update(os.pread(handle, _PLACE, _END + number * step))
-    digest.update(os.pread(handle, footer, size - footer) if footer > _END else tail)
+        digest.update(read(_PLACE, _END + number * step))
+    digest.update(read(footer, size - footer) if footer > _END else tail)
     return digest.hexdigest()
 
 

@@ -14,7 +14,7 @@ from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
 from seqflow.job import sections
 from seqflow.job.modules import import_modules
-from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
+from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.loader import BadRows, BatchPlan, Rows
 from seqflow.providers.bad_files import RAISE, BadFiles
 
@@ -118,8 +118,7 @@ class Job:
         `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
         relative to the current folder. Raise JobError, with the line, when a setting is malformed.
         """
-        given = overrides or {}
-        return cls(**read_sections(Path(path), given), file=Path(path), overrides=absolute_overrides(given))
+        return cls(**read_sections(Path(path), overrides or {}), file=Path(path))
 
     @classmethod
     def read_until_prepare(

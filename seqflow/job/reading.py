@@ -6,14 +6,14 @@ import re
 import sys
 import tomllib
 import typing
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import MISSING, dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from seqflow.arguments import WORDS, choices, described, fits, is_number
-from seqflow.byte_sizes import parse_bytes
+from seqflow.arguments import WORDS, Count, PathText, choices, described, fits, is_number, is_path
 from seqflow.curation.rules import RULES, Rule
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
@@ -39,7 +39,6 @@ from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule,
 from seqflow.loader.epoch.deal import spans_of
 from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.plans.dealing import totals_of
-from seqflow.output import MAX_THREADS
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
@@ -50,27 +49,6 @@ T = TypeVar("T")
 _OPTION_TYPES = option_types()
 
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
-_PATHS = (
-    "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
-    "source.cache", "mix.sources.cache", "deduplicate.against", "decontaminate.against", "features.vocabulary",
-)  # fmt: skip
-_SIZES = (
-    "source.cache_bytes", "mix.sources.cache_bytes",
-    "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes", "engine.memory",
-)  # fmt: skip
-_RANGES: Mapping[str, tuple[int, int | None]] = {
-    "order.threads": (0, MAX_THREADS),
-    "output.threads": (1, MAX_THREADS),
-    "output.rows_per_file": (1, None),
-    "output.min_rows": (0, None),
-    "engine.workers": (1, None),
-    "engine.cpus": (1, None),
-    "features.hash": (1, (1 << 63) - 1),
-    "features.seed": (0, (1 << 63) - 1),
-    "features.min_count": (1, None),
-    "features.oov": (0, 1 << 62),
-}
-"""Smallest and largest value of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +58,10 @@ class JobFile:
     name: str
     text: str
     folder: Path
-    overridden: frozenset[str] = frozenset()
+    overridden: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that were replaced, by their dotted names."""
+    located: dict[str, Any] = field(default_factory=dict)
+    """Paths among them that have been read, as paths that mean the same in any folder."""
 
     def place(self, name: str) -> str:
         """Return the place of a setting: `job.toml, line 7`, or the `--set` that gave it."""
@@ -93,8 +74,6 @@ class JobFile:
         """Return the path in the setting `name`: relative to the job's folder, or to the current one for an
         override.
         """
-        if "\0" in path:
-            self.fail(name, f"{path!r} is not a path: it has a NUL character")
         path = os.path.expanduser(path)
         if name in self.overridden or path.removeprefix("{date}").startswith("{") or "://" in path:
             return path
@@ -107,6 +86,14 @@ class JobFile:
 
     def fail(self, name: str, message: str) -> NoReturn:
         raise JobError(f"{self.place(name)}: {message}")
+
+    @contextmanager
+    def naming(self, name: str, shown: str = "") -> Iterator[None]:
+        """Translate an error about the setting `name` into a JobError that names its line."""
+        try:
+            yield
+        except (OpError, ProviderOptionError, NetError, ExpressionError) as error:
+            self.fail(name, shown + error.text)
 
 
 def _without_parents(path: str) -> str:
@@ -141,7 +128,7 @@ def read_sections(
         place = re.search(r"at line (\d+)", str(error))
         line = text.splitlines()[int(place[1]) - 1 :][:1] if place is not None else []
         raise JobError("\n  ".join([f"{path}: not TOML: {error}", *line])) from None
-    job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
+    job_file = JobFile(str(path), text, path.parent, overrides)
     for name, value in overrides.items():
         _override(tables, name, value)
     _check_known(_READERS, tables, "", job_file)
@@ -154,22 +141,6 @@ def read_sections(
             if not isinstance(file, str) or os.path.isfile(job_file.locate(f"constants.{name}", file))
         }
     return _sections(tables, job_file)
-
-
-def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the overrides with paths that mean the same in any folder."""
-
-    def place(path: Any) -> Any:
-        if not isinstance(path, str) or path.startswith("{") or "://" in path:
-            return path
-        return os.path.abspath(os.path.expanduser(path))
-
-    found = {}
-    for name, value in overrides.items():
-        is_path = _setting(name) in _PATHS or name.startswith("constants.")
-        paths = [place(path) for path in value] if isinstance(value, list | tuple) else place(value)
-        found[name] = paths if is_path else value
-    return found
 
 
 def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -189,7 +160,8 @@ def _override(tables: dict[str, Any], name: str, value: Any) -> None:
 
 def _sections(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, Any]:
     _check_known(_READERS, tables, "", job_file)
-    return {name: read(tables, job_file) for name, read in _READERS.items()} | {"folder": job_file.folder}
+    values = {name: read(tables, job_file) for name, read in _READERS.items()}
+    return {**values, "folder": job_file.folder, "overrides": {**job_file.overridden, **job_file.located}}
 
 
 def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
@@ -215,10 +187,8 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
     )
     is_own = source.kind is not None and bool(place_of(source.kind))
     if source.kind is not None and not is_own:
-        try:
+        with job_file.naming(f"{name}.kind"):
             check_kind(source.kind)
-        except ProviderOptionError as error:
-            job_file.fail(f"{name}.kind", str(error))
     if source.options is not None and not is_own:
         job_file.fail(f"{name}.options", 'options are passed to a function, kind = "module:function"')
     if "paths" not in tables[name] and not is_own:
@@ -243,10 +213,8 @@ def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -
         job_file.fail(f"{name}.{others[0]}", shown)
     given = _table({place: table[format]}, place, job_file)
     for key in given:
-        try:
+        with job_file.naming(f"{place}.{key}"):
             check_option(key, FORMATS[format], f"[{place}]")
-        except ProviderOptionError as error:
-            job_file.fail(f"{place}.{key}", str(error))
     values = {
         key: _value(value, _OPTION_TYPES[key], f"{place}.{key}", job_file)
         for key, value in given.items()
@@ -288,8 +256,8 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
 def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
     if not isinstance(weight, Mapping):
         number: float = _checked(weight, float, name, job_file)
-        if not (is_number(number) and number > 0):
-            job_file.fail(name, f"weight is {number}, expected a number above 0")
+        if not (is_number(number) and number >= 0):
+            job_file.fail(name, f"weight is {number}, expected a number, 0 or more")
         return number
     _check_known(("points", "linear"), weight, name, job_file, "a weight")
     points = weight.get("points")
@@ -297,10 +265,8 @@ def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
         job_file.fail(
             name, f"points is {points!r}, expected pairs of a batch and a weight, [[0, 0.8], [10_000, 0.2]]"
         )
-    try:
+    with job_file.naming(name):
         return Schedule(dict(points), linear=_checked(weight.get("linear", False), bool, name, job_file))
-    except OpError as error:
-        job_file.fail(name, error.text)
 
 
 def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
@@ -364,8 +330,9 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     if "balance" not in table:
         return plan
     if "balance" not in getattr(plan, "__dataclass_fields__", ()):
-        job_file.fail(_BALANCE, f"{title} has no 'balance'")
-    return replace(plan, balance=_section(Balance, _BALANCE, {_BALANCE: table["balance"]}, job_file))  # type: ignore[type-var]
+        job_file.fail("batch.balance", f"{title} has no 'balance'")
+    balance = _section(Balance, "batch.balance", {"batch.balance": table["balance"]}, job_file)
+    return replace(plan, balance=balance)  # type: ignore[type-var]
 
 
 def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
@@ -395,20 +362,15 @@ def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buc
     plan: Rows | TokenBudget = _section(
         inner, "batch", {"batch": rest}, job_file, title, further=("boundaries",)
     )
-    try:
+    with job_file.naming("batch.boundaries", "[batch] "):
         return Buckets(boundaries, plan)
-    except OpError as error:
-        job_file.fail("batch.boundaries", f"[batch] {error.text}")
-
-
-_BALANCE = "batch.balance"
 
 
 def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
     files = {}
     for name, file in _table(tables, "constants", job_file).items():
         full = f"constants.{name}"
-        files[name] = job_file.locate(full, _checked(file, str, full, job_file))
+        files[name] = _value(file, PathText, full, job_file)
         _check_file(full, files[name], job_file)
     for column, feature in _features(tables, job_file).items():
         if feature.vocabulary is not None:
@@ -433,17 +395,23 @@ def _features(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, Feature
     return found
 
 
-def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
-    imports: tuple[str, ...] = _checked(tables.get("imports", []), tuple[str, ...], "imports", job_file)
-    return imports
-
-
 def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
-    texts = _checked(tables.get(name, []), str | tuple[str, ...], name, job_file)
-    try:
-        return tuple(one.text for one in conditions_of(name, texts or None))
-    except NetError as error:
-        job_file.fail(name, str(error))
+    texts = _key(name, str | tuple[str, ...], partial(conditions_of, name), tables, job_file)
+    return texts if isinstance(texts, tuple) else (texts,) * bool(texts)
+
+
+def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, _key("skip", tuple[tuple[int, ...], ...], spans_of, tables, job_file)))
+
+
+def _key(
+    name: str, hint: Any, check: Callable[[Any], object], tables: Mapping[str, Any], job_file: JobFile
+) -> Any:
+    """Return a key at the top of the file, () without one; `check` raises an error for a wrong value."""
+    value = _checked(tables.get(name, ()), hint, name, job_file)
+    with job_file.naming(name):
+        check(value or None)
+    return value
 
 
 def _rule(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Rule | None:
@@ -459,29 +427,8 @@ def _rule(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Rule | Non
     return rule
 
 
-def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
-    spans = _checked(tables.get("skip", []), tuple[tuple[int, ...], ...], "skip", job_file)
-    try:
-        spans_of(spans)
-    except OpError as error:
-        job_file.fail("skip", error.text)
-    return tuple(map(tuple, spans))
-
-
-def _totals(tables: Mapping[str, Any], job_file: JobFile) -> Mapping[str, str] | tuple[str, ...]:
-    texts = _checked(tables.get("totals", []), dict[str, str] | tuple[str, ...], "totals", job_file)
-    found: Mapping[str, str] | tuple[str, ...] = texts
-    try:
-        totals_of(found or None)
-    except (OpError, ExpressionError) as error:
-        job_file.fail("totals", error.text)
-    return found
-
-
 def _steps_of(tables: Mapping[str, Any], job_file: JobFile) -> int | None:
-    steps_of: int | None = _checked(tables.get("steps_of"), int | None, "steps_of", job_file)
-    if steps_of is not None and steps_of < 1:
-        job_file.fail("steps_of", f"steps_of is {steps_of}, expected 1 or more")
+    steps_of: int | None = _checked(tables.get("steps_of"), Count | None, "steps_of", job_file)
     if steps_of is not None and not tables.get("totals"):
         job_file.fail("steps_of", "steps_of is given, but no totals, of which it says the steps")
     if steps_of is not None and "balance" in _table(tables, "batch", job_file):
@@ -505,12 +452,12 @@ def _section(
         table = renamed_arguments(getattr(section, "__name__", name), table, shown=f"[{name}]")
     except TypeError as error:
         job_file.fail(name, str(error))
-    known = {field.name: field for field in keys_of(section)}  # type: ignore[arg-type]
+    known = {one.name: one for one in keys_of(section)}  # type: ignore[arg-type]
     _check_known([*further, *known], table, name, job_file, title)
-    hints = typing.get_type_hints(section)
+    hints = typing.get_type_hints(section, include_extras=True)
     values = {key: _value(value, hints[key], f"{name}.{key}", job_file) for key, value in table.items()}
-    for key, field in known.items():
-        if key not in values and field.default is MISSING and field.default_factory is MISSING:
+    for key, one in known.items():
+        if key not in values and one.default is MISSING and one.default_factory is MISSING:
             job_file.fail(name, f"{title or f'[{name}]'} needs {key!r}")
     try:
         return section(**values)
@@ -565,35 +512,25 @@ def _takes(section: type, key: str) -> bool:
 
 
 def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
-    """Return a setting of the annotated type, with paths located; raise JobError for a size or number out of
-    range.
-    """
-    value, key = _checked(value, hint, name, job_file), name.rpartition(".")[2]
-    if value is None:
-        return None
-    setting = _setting(name)
-    if setting in _PATHS:
-        if isinstance(value, tuple):
-            return tuple(job_file.locate(name, path) for path in value)
-        return job_file.locate(name, str(value))
-    if key == "storage_options" and job_file.text:
+    """Return a setting of the annotated type, with paths located."""
+    value = _checked(value, hint, name, job_file)
+    if name.endswith(".storage_options") and job_file.text and value is not None:
         _check_no_secret(value, name, job_file)
-    if setting in _SIZES or key == "batch_bytes":
-        try:
-            parse_bytes(value)
-        except ValueError as error:
-            job_file.fail(name, f"{key}: {error}")
-    least, most = _RANGES.get(setting, (None, None))
-    if least is not None and not least <= value <= (value if most is None else most):
-        job_file.fail(
-            name, f"{key} is {value}, expected {least} {'or more' if most is None else f'to {most}'}"
-        )
-    return value
+    if value is None or not _names_files(hint):
+        return value
+    paths = value if isinstance(value, tuple) else (value,)
+    found = tuple(job_file.locate(name, os.fspath(path)) for path in paths)
+    if name in job_file.overridden:
+        absolute = [
+            path if path.startswith("{") or "://" in path else os.path.abspath(path) for path in found
+        ]
+        job_file.located[name] = absolute if isinstance(value, tuple) else absolute[0]
+    return found if isinstance(value, tuple) else found[0]
 
 
-def _setting(name: str) -> str:
-    """Return the name of a setting without the number of its source in a mix, or the column of its feature."""
-    return re.sub(r"^features\..*\.", "features.", re.sub(r"\.\d+\.", ".", name))
+def _names_files(hint: Any) -> bool:
+    """Return whether a type is a path, or one that holds paths."""
+    return hint is is_path or any(map(_names_files, typing.get_args(hint)))
 
 
 def _check_no_secret(options: Mapping[str, Any], name: str, job_file: JobFile) -> None:
@@ -651,8 +588,8 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "keep": partial(_conditions, "keep"),
     "require": partial(_conditions, "require"),
     "skip": _skip,
-    "totals": _totals,
+    "totals": partial(_key, "totals", dict[str, str] | tuple[str, ...], totals_of),
     "steps_of": _steps_of,
-    "imports": _imports,
+    "imports": partial(_key, "imports", tuple[str, ...], bool),
 }
 """Functions that read the sections and keys of a job."""

@@ -10,7 +10,10 @@ from typing import Any
 
 from seqflow import executor
 from seqflow.errors import JobError
+from seqflow.files.outputs import last_manifest
 from seqflow.files.place import is_uri
+from seqflow.files.store import StoreFiles
+from seqflow.files.writing import StoreWriter
 from seqflow.identity.sections import listed
 from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
@@ -63,19 +66,23 @@ def open_traceable(job: Job) -> Loader | Mix:
     return open_batches(job)
 
 
-def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
+def trace_row(
+    path: Path | str, row: int, job: Job | None = None, storage: Mapping[str, Any] | None = None
+) -> list[Trace]:
     """Return the origin of a row of an output file: file, block and row, or those of the pieces of a packed row.
 
-    The job is the one in the manifest next to the file, or the given one. Raise JobError when no manifest names
+    A URI names an object of a store, whose options are `storage`, or those of the given job. The job is the one in
+    the manifest next to the file, or the given one. Raise JobError when no manifest names
     the file, when the file does not have the row, when the rows of the output are not in the order of the
     batches, or when the job or its data have changed.
     """
-    target, manifest, file = _entry_of(path)
+    options = storage or (job.output.storage_options if job is not None else None)
+    target, manifest, file = _object_of(str(path), options) if is_uri(str(path)) else _entry_of(Path(path))
     if not 0 <= row < file.num_rows:
         raise JobError(f"trace: row is {row}, expected 0 to {file.num_rows - 1}, the rows of {str(path)!r}")
     job = job or _job_of(target, manifest)
     job = replace(job, output=replace(job.output, path=str(target)))
-    is_one_file = target == path  # made of all batches
+    is_one_file = str(target) == str(path)  # made of all batches
     if (
         (file.batches is None and not is_one_file)
         or job.output.threads > 1
@@ -123,12 +130,37 @@ def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
     raise JobError(f"trace: {str(path)!r} is not a file of an output: no manifest next to it names it")
 
 
-def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:
+def _object_of(uri: str, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any], OutputFile]:
+    """Return the output in a store that has an object, its manifest, and the manifest's entry for the object."""
+    files = StoreFiles(options)
+    above, _, name = uri.rpartition("/")
+    roots = [(f"{above}/.{name}", above), (above, above)]
+    while "=" in above.rpartition("/")[2]:  # a partition
+        above = above.rpartition("/")[0]
+        roots.append((above, above))
+    for root, folder in roots:
+        inside = {entry.path.removeprefix(f"{root}/"): entry for entry in files.list(root)}
+        if (found := last_manifest(inside)) is None:
+            continue
+        content = json.loads(bytes(files.read(inside[found].path, 0, inside[found].size)))
+        listed = content["files"] if has_form(content, _FILES) else ()
+        entry = next((one for one in listed if f"{folder}/{one['name']}" == uri), None)
+        if entry is not None:
+            file, there = OutputFile.from_json(Path(), entry), StoreWriter(files).find(uri)
+            # equal bytes that were uploaded again have another etag in some stores
+            if there is None or not (there.version == file.version or there.sha256 == file.checksums.whole):
+                raise JobError(f"trace: {uri!r} is not as its job has written it: it was changed, or is gone")
+            return uri if root != folder else root, content, file
+    raise JobError(f"trace: {uri!r} is not a file of an output: no manifest next to it names it")
+
+
+def _job_of(target: Path | str, manifest: Mapping[str, Any]) -> Job:
     """Return the job that the manifest of an output names."""
     made_by: Any = manifest.get("made_by")
     if not has_form(made_by, _MADE_BY):
         raise JobError(f"trace: the manifest of {str(target)!r} names no job file\n  give it with --job")
-    folder = target if target.is_dir() else target.parent
+    folder = Path(target) if Path(target).is_dir() else Path(target).parent
+    # the path of the job of an output in a store is absolute
     job_file = Path(os.path.normpath(folder.absolute() / made_by["file"]))
     if not job_file.is_file():
         raise JobError(f"trace: the job file {str(job_file)!r} is not there any more\n  give it with --job")

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from seqflow.arguments import ByteSize, Count, PathText, in_range
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
+from seqflow.output import MAX_THREADS
 from seqflow.providers.formats.options import option_types
+
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +19,9 @@ class StoreSection:
     storage_options: dict[str, Any] | None = None
     """Options of the store, a section [source.storage_options]: `aws_region`, `endpoint_url` and others, but no
     secrets, which are found in the environment."""
-    cache: str | None = None
+    cache: PathText | None = None
     """Folder that keeps what is fetched, for later epochs and runs; None keeps nothing."""
-    cache_bytes: int | str | None = None
+    cache_bytes: ByteSize | None = None
     """Most bytes of that folder (default: 16 GiB)."""
 
 
@@ -25,7 +29,7 @@ class StoreSection:
 class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
 
-    paths: str | tuple[str, ...] = ()
+    paths: PathText | tuple[PathText, ...] = ()
     """Files, folders, globs and URIs, `s3://bucket/docs/*.parquet`; `{stdlib}` and the other names of
     `sysconfig.get_paths` stand for folders. Required, unless `kind` is a function that takes none."""
     columns: tuple[str, ...] | None = None
@@ -52,7 +56,7 @@ class SourceSection:
     schema: dict[str, str] | Literal["unify", "first"] | None = None
     """Types of columns: `"unify"` (None) takes those that hold the values of all files without loss, `"first"` those
     of the first file; a section [source.schema] declares some, `ids = "list<int64>"`, and the others are unified."""
-    batch_bytes: int | str | None = None
+    batch_bytes: ByteSize | None = None
     """Bytes that are read and prepared together if `kind` is a function; for files an option of their format."""
     format: str = field(default="", metadata={"is_key": False})
     """Format whose options are given, in a section such as [source.csv]; empty without one."""
@@ -83,7 +87,7 @@ class MixSource:
     name: str = ""
     """Name of the source in errors and traces; the paths if it is not given."""
     weight: float | Schedule
-    """Weight of the source: a number above 0; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the
+    """Weight of the source: a number, 0 or more; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the
     weight from each of these batches on, changing in a straight line to the next if `linear` is true."""
     source: SourceSection
     """All other keys of the section."""
@@ -111,13 +115,13 @@ class OrderSection:
     """Whether rows are in random order inside a window, and blocks in random order; else the order of the source."""
     seed: int | None = None
     """Seed that decides that order (default: 0)."""
-    window: int | str = "64 MiB"
+    window: ByteSize = "64 MiB"
     """Bytes of rows that are ordered, packed and cut into batches together."""
-    memory: int | str | None = None
+    memory: ByteSize | None = None
     """Bytes of windows read ahead and in use (default: four windows)."""
-    threads: int | None = None
+    threads: Annotated[int, in_range(0, MAX_THREADS), f"an integer, 0 to {MAX_THREADS}"] | None = None
     """Number of threads that read and make batches (default: one less than the cores, from 1 to 4)."""
-    index: str | None = None
+    index: PathText | None = None
     """File with the lengths of all prepared rows, made in the first run, or by `seqflow index`."""
 
 
@@ -127,7 +131,7 @@ class NetSection:
 
     net: str | None = None
     """Text of the net."""
-    file: str | None = None
+    file: PathText | None = None
     """File with the text of the net."""
 
 
@@ -139,15 +143,15 @@ class FeatureSection:
     one id.
     """
 
-    hash: int | None = None
+    hash: Annotated[int, in_range(1, _LARGEST), "an integer, 1 to 2**63 - 1"] | None = None
     """Number of buckets that values are hashed into, ids from 0 on; this or `vocabulary` is required."""
-    seed: int = 0
+    seed: Annotated[int, in_range(0, _LARGEST), "an integer, 0 to 2**63 - 1"] = 0
     """Seed of the hash."""
-    vocabulary: str | None = None
+    vocabulary: PathText | None = None
     """File that `seqflow build-vocabulary` or `Vocabulary.save` wrote: ids 1, 2, 3, … in its order, 0 is unknown."""
-    min_count: int = 1
+    min_count: Count = 1
     """Smallest number of occurrences of keys in the vocabulary; rarer ones are unknown."""
-    oov: int = 0
+    oov: Annotated[int, in_range(0, 1 << 62), "an integer, 0 to 2**62"] = 0
     """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
 
 
@@ -155,7 +159,7 @@ class FeatureSection:
 class OutputSection:
     """The files that batches are written to."""
 
-    path: str | None = None
+    path: PathText | None = None
     """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow; `{date}` in it is the day
     of the start, `2024-05-31`."""
     kind: Literal["parquet", "arrow", "none"] | None = None
@@ -169,17 +173,17 @@ class OutputSection:
     """Columns whose values become folders, `lang=python/part-00000.parquet`; the files no longer contain them."""
     compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] | None = None
     """Compression; None is snappy for Parquet and no compression for Arrow."""
-    threads: int = 1
+    threads: Annotated[int, in_range(1, MAX_THREADS), f"an integer, 1 to {MAX_THREADS}"] = 1
     """Number of threads that write, each a part file of its own; row groups are assigned to them in turn."""
-    row_group_bytes: int | str = "16 MiB"
+    row_group_bytes: ByteSize = "16 MiB"
     """Approximate Arrow bytes of a row group."""
-    part_bytes: int | str = "512 MiB"
+    part_bytes: ByteSize = "512 MiB"
     """Planned bytes of the source after which a part is closed, at the end of a window: if a run is killed, at
     most so much is lost, and what the last second wrote."""
-    rows_per_file: int | None = None
+    rows_per_file: Count | None = None
     """Rows of the source after which a part is closed, at the end of a window; for sorted or partitioned
     output, the exact number of rows in each file."""
-    min_rows: int = 0
+    min_rows: Annotated[int, in_range(0), "an integer, 0 or more"] = 0
     """Smallest number of rows that a run must write; with fewer it ends with an error, before the output is
     complete."""
     storage_options: dict[str, Any] | None = field(default=None, repr=False)

@@ -1,5 +1,6 @@
 """Find the values that a conversion to another dtype has changed."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ def changed(values: Array, made: Array) -> Array:
             return wrong
         if kinds[0] != kinds[1]:
             return np.ones(values.shape, np.bool_)
-        wrong = np.asarray(made.astype(values.dtype) != values)
+        again = as_times(made, values.dtype) if kinds[0] in "mM" else made.astype(values.dtype)
+        wrong = np.asarray(again != values)
     # NaT does not equal itself, but a NaT that stays NaT has not changed
     return wrong & ~(np.isnat(values) & np.isnat(made)) if kinds[0] in "mM" else wrong
 
@@ -34,5 +36,17 @@ def changed(values: Array, made: Array) -> Array:
 def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
     """Return the values in a dtype, and a mask of the values that this changes."""
     with np.errstate(all="ignore"):
-        made = values.astype(dtype, copy=False)
+        made = as_times(values, np.dtype(dtype))
     return made, changed(values, made)
+
+
+def as_times(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the values in a dtype; a time that it cannot hold is NaT, or wraps around with NumPy before 2.5."""
+    try:
+        return values.astype(dtype, copy=False)
+    except OverflowError:
+        made = np.full(values.shape, "NaT", dtype)
+        for place in np.ndindex(values.shape):
+            with suppress(OverflowError):
+                made[place] = values[place].astype(dtype)
+        return made

@@ -26,6 +26,8 @@ from seqflow.providers.opening import OpenOptions, option_names
 from seqflow.record import Record
 
 T = TypeVar("T")
+MOST_PARTS = 1 << 16
+"""Largest number of streams, and of batches of each rank in a step: tables have an entry for each."""
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are fields of Ranks, and of Prefetch."""
 _OF_PROVIDERS = ("columns", "where", "fill", "valid")
@@ -93,7 +95,7 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
         raise OpError(
             "Loader: steps_of is given in addition to a balance, which has its own\n  write Balance(steps_of=…)"
         )
-    at_least_one("Loader", steps_of=steps_of)
+    at_least_one("Loader", MOST_PARTS, steps_of=steps_of)
     return steps_of
 
 

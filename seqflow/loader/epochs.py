@@ -27,7 +27,9 @@ from seqflow.torch.tensors import to_tensors
 
 @explains_missing(
     "Loader",
-    hidden=("batches deal is_elsewhere is_resuming iteration loaders passes pipeline place quotas recipe"),
+    hidden=(
+        "batches deal is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
+    ),
 )
 @checked()
 class EpochBatches:
@@ -48,6 +50,8 @@ class EpochBatches:
         """Count of the passes of worker processes of a DataLoader, whose places this process does not know."""
         self._passes_before = 0
         """Passes that had begun when this process last set the place."""
+        self.moves = 0
+        """Number of times that the main process set an epoch or a state."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return its settings and its position, without what it has read."""
@@ -88,6 +92,14 @@ class EpochBatches:
         """Note that the place of the next batch is the one that this process knows."""
         self._passes_before = int(self.passes or 0)
 
+    def note_move(self) -> None:
+        """Note that the place of the next batch was set; in a worker it is for the worker alone."""
+        self._set_here()
+        if self.passes is None:
+            self.moves += 1
+        elif not self.passes.is_here:
+            self.moves = self.passes.moves = self.moves + 1
+
     @property
     def at_window_end(self) -> bool:
         """Whether the last batch handed out was the last of its window."""
@@ -104,7 +116,7 @@ class EpochBatches:
         """Begin the next iteration with the first batch of an epoch."""
         _check_counts("set_epoch", epoch=epoch)
         self.epoch, self._start, self._progress = epoch, None, None
-        self._set_here()
+        self.note_move()
 
     def __bool__(self) -> bool:
         return True  # also where the number of batches is not known, and where it is 0
@@ -308,7 +320,7 @@ class EpochBatches:
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch
-        self._set_here()
+        self.note_move()
 
     def to(
         self,
@@ -334,6 +346,8 @@ class EpochBatches:
 
     def _where(self) -> str:
         """Return the place and the rank, as text."""
+        if self.is_elsewhere:
+            return "batches handed out by the workers of a DataLoader"
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"

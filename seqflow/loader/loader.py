@@ -158,7 +158,8 @@ class Loader(EpochBatches):
         self.batch = batch_plan(batch)
         self.shuffle = Shuffle() if shuffle is True else shuffle or None
         self.window = byte_count("Loader: window", window)
-        at_least_one("Loader", streams=streams, steps_per_epoch=steps_per_epoch)
+        at_least_one("Loader", arguments.MOST_PARTS, streams=streams)
+        at_least_one("Loader", steps_per_epoch=steps_per_epoch)
         self.streams, self.steps_per_epoch = streams, steps_per_epoch
         self.index = arguments.index_file(index, self.source)
         self.bad_rows = arguments.bad_rows_of(bad_rows, self.source)

@@ -5,8 +5,6 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from seqflow.arguments import is_number
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
@@ -33,29 +31,31 @@ class Mix(EpochBatches):
     Args:
         sources: Sources or Loaders by name, with `weights`. Without `weights`, a mapping of sources or
             Loaders to their weights; a path is then its own name.
-        weights: Weight of each source by name: a number above 0, or a `Schedule`, which changes it with the
-            number of the batch.
+        weights: Weight of each source by name: a number, 0 or more, or a `Schedule`, which changes it with
+            the number of the batch. A source with a weight of 0 never comes.
         seed: Seed that decides which source comes first, from 0 to 2**64 - 1.
         stop: "first" ends an epoch with the first exhausted source; "all" with the last, and those exhausted
             earlier begin again, in a new order.
         column: Name of the column with the number of the source of each row, its place in `names`; None omits
-            it.
+            it. The order of a source depends on this number, too.
         skip: Spans of batches to omit, as in a Loader.
         totals: Sums over all batches of a training step, as in a Loader.
         steps_of: Number of batches of each rank in a step, as in a Loader.
         options: All other parameters of `Loader`, for the loaders of the sources that are not Loaders. The
             memory of `prefetch` is divided equally among the sources; without it each has four windows.
 
-    If batches have a number of rows, and the rows of all sources are known, each batch has rows of every
-    source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise, and with a
-    `Schedule`, each batch comes from one source; after any number of batches no source is more than one batch
-    away from its share.
+    If batches have a number of rows, and the rows of all sources are known, each batch has rows of all
+    sources: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Remainders carry over from batch to batch:
+    after any number of batches each source is less than one row away from its share, and a batch is a function
+    of its number. Otherwise, with a `Schedule`, and with a `Balance` whose cost names `longest`, each batch
+    comes from one source; after any number of batches no source is more than two batches away from its share.
 
     `names` has the names of all sources, and `batch.sources` those that a batch has rows of; the dicts of
     `mix.to("torch")` have them too.
 
-    Raise OpTypeError when `sources` is not a mapping, OpError for weights that are not above 0 or do not fit
-    the names, and the errors of `Loader`.
+    Raise OpTypeError when `sources` is not a mapping, OpError for weights that are negative or do not fit the
+    names, and the errors of `Loader`. While batches are made, raise BatchPlanError when a source with a weight
+    above 0 has no batch.
     """
 
     pipeline: MixPipeline
@@ -78,17 +78,20 @@ class Mix(EpochBatches):
         if stop not in ("first", "all"):
             raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
         options = _divided(options, len(found))
-        self.loaders, self.quotas = _loaders(found, self.weights, options)
+        self.loaders, rows = _loaders(found, self.weights, options)
         counted, each = totals_of(totals), steps_of_rank(steps_of, self.loaders[0].batch)
         for loader in self.loaders:
             check_totals(counted, each, loader.streams, loader.deal.ranks, loader.batch)
-            loader.recipe.counted.update(counted.inputs if counted else ())
+        inputs = counted.inputs if counted else ()
+        members = [
+            loader.pipeline.as_member(number, inputs, of_rows=rows is not None)
+            for number, loader in enumerate(self.loaders)
+        ]
         super().__init__(
             MixPipeline(
-                [loader.pipeline for loader in self.loaders], self.names, self.weights, self.quotas,
-                seed, stop, column, spans_of(skip), counted, each,
+                members, self.names, self.weights, rows, seed, stop, column, spans_of(skip), counted, each
             )
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         fixed = [weight for weight in self.weights if not isinstance(weight, Schedule)]
@@ -123,9 +126,9 @@ def _named(
     for number, weight in enumerate(values):
         if isinstance(weight, Schedule):
             continue
-        if not is_number(weight) or weight <= 0:
+        if not is_number(weight) or weight < 0:
             raise OpError(
-                f"Mix: the weight of source {number} is {weight!r}, expected a number above 0"
+                f"Mix: the weight of source {number} is {weight!r}, expected a number, 0 or more"
                 f"{_NAMED if weights is None and not isinstance(weight, int | float) else ''}"
             )
     checked = [weight if isinstance(weight, Schedule) else float(weight) for weight in values]
@@ -143,21 +146,21 @@ def _name_of(source: Any, number: int) -> str:
 
 def _loaders(
     sources: list[Any], weights: list[Weight], options: Mapping[str, Any]
-) -> tuple[list[Loader], list[int] | None]:
-    """Return a loader for each source, and the rows of a batch that each gives; None if each batch comes from
-    one source.
+) -> tuple[list[Loader], int | None]:
+    """Return a loader for each source, and the rows of a batch if each has rows of all sources; None if each
+    batch comes from one source.
     """
-    fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
-    is_free = len(fixed) < len(weights) or any(isinstance(one, Loader) for one in sources)
-    quotas = None if is_free else _quotas(fixed, options)
-    if quotas is not None:
-        lengths = batch_plan(options.get("batch", 256)).lengths
-        loaders = [
-            Loader(source, **{**options, "batch": Rows(quota, True, lengths)})
-            for source, quota in zip(sources, quotas, strict=True)
-        ]
+    plan = batch_plan(options.get("batch", 256))
+    balance, n = plan.balance, plan.rows_across
+    is_free = any(isinstance(one, Schedule) for one in weights) or any(
+        isinstance(one, Loader) for one in sources
+    )
+    # a cost of `longest` belongs to a whole batch, and rows of a source are not one
+    if n is not None and not is_free and not (balance and balance.needs_longest):
+        of_rows = {**options, "batch": Rows(n, False, plan.lengths, balance=balance)}
+        loaders = [Loader(source, **of_rows) for source in sources]
         if all(loader.pipeline.counts_rows for loader in loaders):
-            return loaders, quotas
+            return loaders, n
     return [_loader(source, options) for source in sources], None
 
 
@@ -170,24 +173,6 @@ def _loader(source: Any, options: Mapping[str, Any]) -> Loader:
             "  give it to the loaders themselves"
         )
     return source
-
-
-def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | None:
-    """Return the rows of each source in a batch, by largest remainders; None if batches have no number of rows."""
-    n = batch_plan(options.get("batch", 256)).rows_across
-    if n is None:
-        return None
-    shares = np.array(weights) / sum(weights) * n
-    quotas = np.floor(shares).astype(int)
-    for member in np.argsort(quotas - shares, kind="stable")[: n - quotas.sum()]:
-        quotas[member] += 1
-    if not quotas.all():
-        member = int(np.argmin(quotas))
-        raise OpError(
-            f"Mix: source {member} has a weight of {weights[member] / sum(weights):.3g}, less than a row of a batch "
-            f"of {n}\n  use larger batches"
-        )
-    return [int(quota) for quota in quotas]
 
 
 def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.windows import apply, one_row_space
 from seqflow.providers import Provider
 from seqflow.providers.dictionaries import has_dictionaries, without_dictionaries
-from seqflow.providers.memory.python_values import array_of
 from seqflow.record import BadRow, Record, convert
+from seqflow.record.python_values import array_of
 from seqflow.signature.bind_arrays import as_array
 
 _ADVICE = "a request has the types of the loader's source"

@@ -1,6 +1,6 @@
 """Turns statements into steps: matches operands to the inputs of each op's signature."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 from seqflow import registry
 from seqflow.carrying.rule import gives_sequence
 from seqflow.deprecated_names import old_names, renamed_arguments
-from seqflow.errors import LodError, UnknownOpError, nearest
-from seqflow.net.ordering import Draft, ordered, producers
+from seqflow.errors import LodError, UnknownOpError
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
 from seqflow.net.syntax import (
@@ -24,9 +23,81 @@ from seqflow.net.syntax import (
     Reference,
     Statement,
     fail,
+    references,
 )
 from seqflow.registry import OpDef
+from seqflow.registry.errors import nearest_argument
 from seqflow.signature import Attribute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A statement and the names that it assigns."""
+
+    statement: Statement
+    results: tuple[str, ...]
+    """Tensors it makes; for `words = sequence(…)`, the name of the Sequence."""
+    declares: bool = False
+    """Whether it is a `sequence(…)`, which gives names and computes nothing."""
+
+    def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
+        """Return the statements that make the tensors it reads; `doc = sequence(doc.values)` does not need itself."""
+        found = [makers.get(reference.name) for reference in references(self.statement.value)]
+        return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
+
+
+def producers(program: ParsedNet, drafts: Sequence[Draft]) -> dict[str, Draft]:
+    """Map each name, also of groups and of parts of Sequences, to the statement that assigns it.
+
+    Raises NetError when two statements assign one name.
+    """
+    found: dict[str, Draft] = {}
+    for draft in drafts:
+        for name in draft.results:
+            if name in found and name != "_":
+                location, first = _target_location(draft, name), found[name].statement.location.line
+                fail(program.text, location, f"{name} is assigned already, in line {first}")
+            found[name] = draft
+    groups = {target.name: draft for draft in drafts for target in draft.statement.targets}
+    parts = {
+        f"{draft.results[0]}.{part}": draft
+        for draft in drafts
+        if draft.declares
+        for part in ("values", "lengths")
+    }
+    return {**parts, **groups, **found}
+
+
+def ordered(program: ParsedNet, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
+    """Return the statements in topological order; raise NetError when one needs its own result."""
+    done: dict[int, Draft] = {}
+    for draft in sorted(drafts, key=lambda draft: 1 if draft.declares else 2 if draft.results else 0):
+        _visit(program, draft, makers, done)
+    return list(done.values())
+
+
+def _visit(program: ParsedNet, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
+    """Add a statement after all it needs: depth first, on a stack, since chains may be long."""
+    stack, open_drafts = [start], {id(start)}
+    while stack:
+        draft = stack[-1]
+        needed = [one for one in draft.needs(makers) if id(one) not in done]
+        if id(draft) in done or not needed:
+            done.setdefault(id(draft), draft)
+            open_drafts.discard(id(draft))
+            stack.pop()
+        elif id(needed[0]) in open_drafts:  # it waits for itself
+            chain = ", ".join(", ".join(draft.results) for draft in stack)
+            statement = draft.statement
+            fail(program.text, statement.location, f"{statement} needs its own result ({chain})")
+        else:
+            stack.append(needed[0])
+            open_drafts.add(id(needed[0]))
+
+
+def _target_location(draft: Draft, name: str) -> Location:
+    targets = draft.statement.targets
+    return next((target.location for target in targets if target.name == name), targets[0].location)
 
 
 class Lowered(NamedTuple):
@@ -208,7 +279,7 @@ class _Lowering:
             if name in names:
                 continue
             if name not in known:
-                guess = nearest(name, [*names, *known])
+                guess = nearest_argument(name, [*names, *known])
                 self.fail(operand.location, f"{op.name} takes no {name!r}{guess}", str(op.signature))
             if known[name].names_file and isinstance(operand, Reference):
                 found[name] = operand

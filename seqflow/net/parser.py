@@ -140,6 +140,9 @@ class NetParser(FormulaParser):
         match value:
             case syntax.Reference(name=name):
                 advice = f"a tensor has one name: write {name} wherever you mean it"
+                if names.endswith(".lengths"):
+                    group = names.removesuffix(".lengths")
+                    advice += f"; for a list column: {group} = sequence({group}.values, {name})"
             case syntax.LiteralOperand():
                 advice = "write the literal where it is used, or bind a constant"
             case syntax.Listed():

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import fixed_shape
 from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, offsets_of, validity
 from seqflow.record.record import Tensor
@@ -146,8 +147,8 @@ def _in_arrow_unit(name: str, tensor: Tensor) -> Tensor:
         if unit not in exact:
             raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
         unit = "s"
-    times = tensor.astype(f"{kind}8[{unit}]", copy=False)
-    if times.dtype != tensor.dtype and not np.array_equal(times.astype(tensor.dtype), tensor, equal_nan=True):
+    times, is_changed = converted(tensor, f"{kind}8[{unit}]")
+    if is_changed.any():
         raise ProviderError(f"to_arrow: {name} has {tensor.dtype} that {times.dtype} cannot hold")
     return times
 

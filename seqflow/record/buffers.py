@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.kernels.exact import changed
 from seqflow.record.arrow_types import leaf_dtype
 from seqflow.record.record import Tensor
 
@@ -57,7 +58,7 @@ def unfit_times(values: Tensor, kind: pa.DataType, nulls: Tensor | None = None) 
         wrong = ~((values >= np.timedelta64(0, "D")) & (values < np.timedelta64(1, "D")))
     elif types.is_date64(kind):
         # date64 counts milliseconds, but the format allows whole days only
-        wrong = values != values.astype("M8[D]")
+        wrong = changed(values, values.astype("M8[D]")) | np.isnat(values)
     elif types.is_date32(kind):
         wrong = values.view(np.int64) != values.view(np.int64).astype(np.int32)
     unfit: Tensor = values[wrong if nulls is None else wrong & ~nulls]

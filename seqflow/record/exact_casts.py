@@ -59,6 +59,13 @@ CONVERTIBLE: Families = (
 )
 """Families of types under a declared type: true is 1, 7.0 an integer, local time is UTC, and UTF-8 is text."""
 
+_BARE: tuple[tuple[Predicate, pa.DataType], ...] = (
+    (types.is_struct, pa.struct([])),
+    (types.is_map, pa.list_(pa.struct([("key", pa.null()), ("value", pa.null())]))),
+    (lambda kind: is_any(kind, LISTS), pa.list_(pa.null())),
+)
+"""Nested types, and the type whose nulls are cast to theirs."""
+
 
 class UnfitValues(pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
     """Values that a type does not hold. `rows` is bool[rows], true for rows with one; the text is about the first."""
@@ -116,11 +123,13 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> p
         return exact_cast(decoded(array, views=True), kind, alike)
     if isinstance(found, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return _extension(array, kind, alike)
-    if types.is_null(found) and not types.is_struct(kind):
-        return pa.nulls(len(array), kind)
+    if types.is_null(found):
+        # not pa.nulls(…, kind), which gives run ends below nested types a bitmap
+        bare = [empty for is_such, empty in _BARE if is_such(kind)]
+        return exact_cast(pa.nulls(len(array), bare[0] if bare else kind), kind, alike)
     if types.is_dictionary(found):
         return _dictionary(array, kind, alike)
-    if types.is_struct(kind) and (types.is_struct(found) or types.is_null(found)):
+    if types.is_struct(kind) and types.is_struct(found):
         return _struct(array, kind, alike)
     if is_any(found, LISTS) and is_any(kind, LISTS):
         return _list(array, kind, alike)
@@ -177,9 +186,6 @@ def _dictionary(array: pa.DictionaryArray, kind: pa.DataType, alike: Families) -
 
 
 def _struct(array: pa.Array, kind: pa.StructType, alike: Families) -> pa.Array:
-    if types.is_null(array.type):
-        # not pa.nulls(…, kind), which gives run ends in structs a bitmap
-        array = pa.nulls(len(array), pa.struct([]))
     places = [array.type.get_field_index(child.name) for child in kind]
     if len(set(places) - {-1}) < len(array.type):
         raise pa.ArrowInvalid(f"there are keys besides {', '.join(child.name for child in kind)}")
@@ -204,7 +210,7 @@ def _list(array: pa.Array, kind: pa.DataType, alike: Families) -> pa.Array:
     if size is None:
         return list_array(kind, lengths, values, nulls)
     if nulls is not None:
-        _, values = filled_lists("a column", lengths, values, nulls, pa.nulls(size, values.type))
+        _, values = filled_lists("a column", lengths, values, nulls, exact_cast(pa.nulls(size), values.type))
     return fixed_size_lists(kind, len(array), values, nulls)
 
 

@@ -13,7 +13,7 @@ from pyarrow import types
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, storage_type, with_child_fields
 from seqflow.record.buffers import chunks_of
-from seqflow.record.exact_casts import cast_values, unfit_reason
+from seqflow.record.exact_casts import cast_values, exact_cast, unfit_reason
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
 
@@ -137,7 +137,7 @@ class Selection:
         columns = []
         for position, field in zip(self.positions, self.schema, strict=True):
             if position == _MISSING:
-                columns.append(pa.nulls(table.num_rows, field.type))
+                columns.append(exact_cast(pa.nulls(table.num_rows), field.type))
                 continue
             pruned = self.before_casts[field.name]
             labelled = pruned if renamed is None else renamed.field(position).type

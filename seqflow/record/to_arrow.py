@@ -113,16 +113,18 @@ class _ArrowWriter:
         if the tensors no longer fit.
         """
         names, before = self.names[field.name], self.used
-        self.used = before.difference(names)
+        self.used = taken = set[str]()  # of this column: a copy of all would take longer for each column
         rows = self.record.num_rows if parent is None else kernels.check_lengths(self.record[parent])
         try:
             array = self.build(field.name, decoded_type(field.type), rows, parent)
         except MisfitError:
             array = None
-        if array is None or any(name not in self.used and not name.endswith(".valid") for name in names):
+        self.used = before
+        if array is None or any(name not in taken and not name.endswith(".valid") for name in names):
             # a tensor of the column was left over: all of its tensors become columns of their own
-            self.used = before
             return None
+        before.difference_update(names)
+        before |= taken
         return self.in_lists(array, parent)
 
     def build(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from seqflow.deprecated_names import old_names, renamed_arguments
-from seqflow.errors import OpTypeError, SeqflowError, nearest
-from seqflow.registry.errors import name_op
+from seqflow.errors import OpTypeError, SeqflowError
+from seqflow.registry.errors import name_op, unknown_names
 from seqflow.registry.gradients import Gradients, MovedRows
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.language import Name, OpCall
@@ -185,13 +185,10 @@ class OpDef:
         return checked
 
     def _refuse_unknown(self, kind: str, given: Iterable[str], known: Collection[str]) -> None:
-        wrong = next((name for name in given if name not in known), None)
-        if wrong is not None:
-            takes = ", ".join(known) or "none"
-            message = (
-                f"there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}\n  {self.signature}"
-            )
-            raise OpTypeError(message).in_op(self.name)
+        try:
+            unknown_names(kind, given, known, self.signature)
+        except OpTypeError as error:
+            raise error.in_op(self.name) from None
 
     def infer(
         self,

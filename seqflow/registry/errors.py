@@ -1,14 +1,15 @@
 """Errors of an op, with the name and the inputs of the op."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, OpTypeError, SeqflowError
+from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, OpTypeError, SeqflowError, nearest
 from seqflow.kernels import KernelError
 from seqflow.kernels.error import KernelMemoryError, beyond_memory
+from seqflow.names_elsewhere import instead
 from seqflow.signature import Attribute, Signature
 
 _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
@@ -30,6 +31,22 @@ def missing_input(name: str, op: str) -> OpTypeError:
     """Return the error of a call without one of its inputs."""
     advice = f"lengths are inputs of ops; for a Sequence, which has its own: seqflow.auto.{op}(sequence)"
     return OpTypeError(f"{name} is missing", advice=advice)
+
+
+def unknown_names(kind: str, given: Iterable[str], known: Iterable[str], signature: Signature) -> None:
+    """Raise OpTypeError when a name is not known; it names the nearest one, or what it is called here."""
+    known = list(known)
+    wrong = next((name for name in given if name not in known), None)
+    if wrong is not None:
+        takes = ", ".join(known) or "none"
+        message = f"there is no {kind} {wrong!r}{nearest_argument(wrong, known)}, expected {takes}"
+        raise OpTypeError(message, advice=str(signature))
+
+
+def nearest_argument(name: str, known: Iterable[str]) -> str:
+    """Return the argument that is meant, in brackets: by its name elsewhere, or the nearest; else ""."""
+    known, there = list(known), instead("attribute", name)
+    return f" ({there})" if there.partition("=")[0] in known else nearest(name, known)
 
 
 def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError:

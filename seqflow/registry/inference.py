@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 from seqflow.errors import OpTypeError, SeqflowError
 from seqflow.registry.definition import OpDef
 from seqflow.registry.errors import name_op
-from seqflow.registry.propagated_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
+from seqflow.shape.index_targets import either, moved
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.bind_rows import Facts, RowSpaces
 from seqflow.signature.bind_specs import Names, Specs, bind_specs
-from seqflow.signature.rows import declare, declared, name_outputs, publish, published
+from seqflow.signature.language import GIVEN_DTYPE, Argument, Fresh, Sum
+from seqflow.signature.rows import NamedOutput, declare, declared, name_outputs, publish, published
 from seqflow.tensor import TensorSpec
 
 
@@ -225,3 +226,71 @@ def _unify(op: OpDef, same: tuple[str, str], names: Names, known: Equalities) ->
     known.unite(terms.value(one), terms.value(other), op.name)
     known.equate(Dimension.sum_of(one), Dimension.sum_of(other), op.name)
     known.equate(Dimension.max_of(one), Dimension.max_of(other), op.name)
+
+
+def move_points(
+    op: OpDef, specs: Specs, results: Sequence[NamedOutput], outputs: list[TensorSpec], terms: Terms
+) -> list[TensorSpec]:
+    """Return the outputs with targets: integers that the op moves keep the targets they have in its inputs."""
+    sources: list[_Source] = []
+    for argument in op.signature.input_arguments:
+        given = specs.get(argument.name, ()) if argument.name in op.claims.moves else ()
+        for spec in (given,) if isinstance(given, TensorSpec) else given:
+            if spec.points is not None:
+                sources.append(_Source(argument, spec))
+    if not sources:
+        return outputs
+    return [
+        TensorSpec(
+            spec.dtype, spec.shape, axes=spec.axes, points=_moved_from(op, sources, result, spec, terms)
+        )
+        if result.argument.dtype.word in _UNCHANGED and spec.dtype.kind in "iu" and spec.points is None
+        else spec
+        for result, spec in zip(results, outputs, strict=True)
+    ]
+
+
+_UNCHANGED = ("any", GIVEN_DTYPE)
+"""Dtype words of outputs that hold moved values of inputs."""
+
+
+class _Source(NamedTuple):
+    """An input of integers that point at something."""
+
+    argument: Argument
+    spec: TensorSpec
+
+
+def _moved_from(
+    op: OpDef, sources: Sequence[_Source], result: NamedOutput, output: TensorSpec, terms: Terms
+) -> Term | None:
+    found = []
+    for argument, spec in sources:
+        points: Term = spec.points
+        if points.kind == "positions":
+            before, after = _sequences(op, argument), _sequences(op, result.argument)
+            if before is None or after is None:
+                same = (
+                    spec.rows is not None and output.rows is not None and terms.equal(spec.rows, output.rows)
+                )
+                points = points if same else moved(terms, points, "perhaps")
+            elif before != after:
+                points = moved(terms, points, "moved")
+        found.append(points)
+    return either(terms, found)
+
+
+def _sequences(op: OpDef, argument: Argument) -> str | None:
+    """Return the name of the sequences that the rows of a tensor belong to; None if they have no name.
+
+    A plain name on axis 0 means one sequence for each row; rows of `sum(lengths)` belong to the sequences of axis 0
+    of the lengths.
+    """
+    first = argument.dims[0] if argument.dims else None
+    if isinstance(first, Fresh):
+        return first.name
+    if isinstance(first, Sum):
+        arguments = (*op.signature.input_arguments, *op.signature.output_arguments)
+        lengths = next(one for one in arguments if one.name == first.of)
+        return lengths.row_name or f"the sequences of {first.of}"
+    return argument.row_name

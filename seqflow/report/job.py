@@ -1,6 +1,6 @@
 """The part of a report about a job: its plan, and a sample of its batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,24 +13,25 @@ from seqflow.errors import ProviderError
 from seqflow.executor import Profile
 from seqflow.job import Job
 from seqflow.job.checking import check_tables
-from seqflow.job.inference import infer
+from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
 from seqflow.loader.plans.dealing import window_tokens
 from seqflow.loader.run.ledger import BadRowHandler, Stats, good_rows
 from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
-from seqflow.net import Net
+from seqflow.net import Net, NetInference
+from seqflow.net.picture import is_drawn_whole
 from seqflow.progress import over
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures
 from seqflow.report.bad_rows import BadRowList
-from seqflow.report.nets import sections_of_specs
 from seqflow.report.page import Section, code, drawing, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.source import DAMAGE, examples, first_line, sections_of_lengths
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, tokenizers_of
+from seqflow.tensor import TensorSpec
 
 _BATCHES, _MOST_BATCHES = 32, 1024
 """The sample ends with a window after this many batches, since bad rows are known at its end; or after the most."""
@@ -201,3 +202,46 @@ def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
 def _first_window(loader: Loader) -> OpenWindow | None:
     windows = loader.recipe.windows(loader.recipe.planned_slices(), 0)
     return loader.pipeline.window_maker().make(windows[0], 0) if len(windows) else None
+
+
+def sections_of_specs(found: JobSpecs) -> Iterator[Section]:
+    """Yield the tensors of the source, of `prepare`, of the batches and of `net`."""
+    yield section("Tensors of the source", _bounds(found.source))
+    if found.prepare is not None:
+        yield section("The net of prepare", *_net(found.prepare))
+    yield section("Tensors of a batch", _bounds(found.batch))
+    if found.net is not None:
+        yield section("The net of batches", *_net(found.net))
+
+
+def _bounds(specs: Mapping[str, TensorSpec]) -> str:
+    rows = [(name, str(spec), format_bytes(spec.byte_bound)) for name, spec in specs.items()]
+    return table(("tensor", "dtype and shape", "at most"), rows)
+
+
+def _net(found: NetInference) -> Iterator[str]:
+    net = found.net
+    if is_drawn_whole(net):
+        yield drawing(found.to_svg())
+    given = [
+        (name, "constant" if name in net.constants else "input") for name in (*net.inputs, *net.constants)
+    ]
+    made = [(name, str(step.value)) for step in net.steps for name in step.results if name != "_"]
+    rows = [
+        (
+            "" if name.startswith("%") else name,
+            str(found.specs[name]),
+            format_bytes(found.byte_bounds[name]),
+            by,
+        )
+        for name, by in (*given, *made)
+    ]
+    yield table(("tensor", "dtype and shape", "at most", "made by"), rows)
+    most = found.byte_bound
+    yield paragraph(
+        "The bytes of all tensors together have no known bound."
+        if most is None
+        else f"All tensors together have at most {format_bytes(most)}."
+    )
+    if found.guards:
+        yield table(("checked when it runs",), [(str(guard),) for guard in found.guards])

@@ -15,6 +15,7 @@ from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeEr
 from seqflow.kernels.arrays import Array, is_masked, not_an_array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.kernels.exact import EXACT, changed
+from seqflow.signature.advice import LISTS_ADVICE, advice_on_lengths, holds_lists
 from seqflow.signature.language import (
     LIKE,
     POINTING,
@@ -57,6 +58,7 @@ def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, A
         return _bind(signature, values, attributes)
     except SeqflowError as error:
         advice = advice_on_order(signature, values, lambda moved: _bind(signature, moved, attributes))
+        advice = advice or error.advice or advice_on_lengths(signature, values)
         advice = advice or advice_on_numbers(signature, values, attributes)
         if advice:
             error.advice = advice
@@ -178,7 +180,7 @@ def as_array(name: str, value: Any) -> Array:
             f"{name} is not rectangular: {str(error).partition(' (in compiled code')[0]}",
             advice="sf.from_arrow(ak.to_arrow_table(array)) has flat values and lengths"
             if type(value).__module__.startswith("awkward")
-            else "pass flat values and their lengths",
+            else LISTS_ADVICE,
         ) from None
     except MemoryError:
         raise
@@ -186,7 +188,10 @@ def as_array(name: str, value: Any) -> Array:
         message, advice = not_an_array(name, value, error)
         raise OpTypeError(message, advice=advice) from None
     if array.dtype.kind == "O":
-        raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
+        raise OpTypeError(
+            f"{name} holds Python objects, expected an array of one dtype",
+            advice=LISTS_ADVICE if holds_lists(array) else "",
+        )
     if kinds and array.dtype.kind in "fSUmM" and kinds not in ({float}, {str}):
         _check_common(name, array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

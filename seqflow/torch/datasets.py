@@ -28,7 +28,8 @@ def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_se
 
     With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. With
     workers of a plain DataLoader, `state_dict()` of the dataset and of the loader is an OpError, since this
-    process does not know which batches were used. If the loader's nets are native, threads alone are faster:
+    process does not know which batches were used. A state that is loaded reaches the workers of the next pass;
+    persistent ones, which have begun, refuse it. If the loader's nets are native, threads alone are faster:
     prefer `loader.to("torch")`.
 
     Args:

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
@@ -23,18 +24,29 @@ _MOST_WORKERS = 1022
 
 
 class PassCount:
-    """Number that grows when a worker begins a pass over a loader's batches, in shared memory."""
+    """Numbers about a loader in shared memory: passes that workers have begun, and moves of the main process."""
 
-    def __init__(self) -> None:
-        import torch
+    def __init__(self, moves: int) -> None:
+        self._cells = torch.tensor([0, moves]).share_memory_()
 
-        self._count = torch.zeros((), dtype=torch.int64).share_memory_()
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._cells.share_memory_()  # pickle and deepcopy copy it out of shared memory, processes that spawn do not
 
     def __int__(self) -> int:
-        return int(self._count)
+        return int(self._cells[0])
 
     def begin(self) -> None:
-        self._count += 1
+        self._cells[0] += 1
+
+    @property
+    def moves(self) -> int:
+        """Number of times that the main process set the place of the loader."""
+        return int(self._cells[1])
+
+    @moves.setter
+    def moves(self, moves: int) -> None:
+        self._cells[1] = moves
 
     @property
     def is_here(self) -> bool:
@@ -43,17 +55,19 @@ class PassCount:
 
 
 class Passes:
-    """Current epoch, and the workers that have finished it, in shared memory."""
+    """Epoch that was set on a dataset, and the workers that have ended a pass, in shared memory."""
 
     def __init__(self) -> None:
-        import torch
-
         self._cells = torch.zeros(_ENDED + _MOST_WORKERS, dtype=torch.int64).share_memory_()
-        self._cells[_ENDED:] = -1
+        self._cells[_SET], self._cells[_ENDED:] = -1, -1
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._cells.share_memory_()
 
     @property
-    def times_set(self) -> int:
-        """Number of times that the epoch was set."""
+    def set_at(self) -> int:
+        """Move of the loader by which the epoch was set last; -1 before."""
         return int(self._cells[_SET])
 
     @property
@@ -61,21 +75,23 @@ class Passes:
         """Epoch that was set last."""
         return int(self._cells[_EPOCH])
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch: int, move: int) -> None:
         self._cells[_EPOCH] = epoch
-        self._cells[_SET] += 1  # last: a worker that sees this number must find the epoch that belongs to it
+        self._cells[_SET] = (
+            move  # last: a worker that sees this number must find the epoch that belongs to it
+        )
 
-    def end(self, worker: int) -> None:
-        """Record that a worker has ended its pass over the current epoch."""
-        self._cells[_ENDED + worker] = self._cells[_SET]
+    def end(self, worker: int, move: int) -> None:
+        """Record that a worker has ended a pass that began after a move of the loader."""
+        self._cells[_ENDED + worker] = move
 
-    def is_over(self, worker: int) -> bool:
-        """Return whether this worker, or an earlier process with its number, has ended a pass over the epoch."""
+    def is_over(self, worker: int, move: int) -> bool:
+        """Return whether this worker, or an earlier process with its number, has ended such a pass."""
         if worker >= _MOST_WORKERS:
             raise OpError(
                 f"seqflow.torch.iterable: worker {worker}, expected at most {_MOST_WORKERS} workers"
             )
-        return int(self._cells[_ENDED + worker]) == self.times_set
+        return int(self._cells[_ENDED + worker]) == move
 
 
 class TensorBatch(dict[str, Any]):
@@ -104,14 +120,16 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self.options = options
         self._deal = loader.deal
         self._passes = Passes()
-        self._count = loader.passes = loader.passes or PassCount()
-        self._times_set = 0
-        """Number of times that the epoch had been set when this copy of the dataset last read it."""
+        self._count = loader.passes = loader.passes or PassCount(loader.moves)
         self._state: Mapping[str, Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         refuse_dispatch()  # here, since a spawned worker's stack does not show what started it
         return LoaderDataset, (self.loader, self.options), vars(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.loader.passes = self._count
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next pass with the first batch of an epoch, or after the state of this epoch that was loaded."""
@@ -125,8 +143,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             return
         self._state = None
         self.loader.set_epoch(epoch)
-        self._passes.set_epoch(epoch)
-        self._times_set = self._passes.times_set
+        self._passes.set_epoch(epoch, self.loader.moves)
 
     def __len__(self) -> int:
         """Return the number of batches of this rank, or of all ranks if a library shards the dataset again."""
@@ -147,10 +164,17 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
     def _begin(self, worker: int, workers: int) -> None:
         """Move the loader to the start of the pass."""
         loader, passes = self.loader, self._passes
-        if self._times_set != passes.times_set:
-            self._times_set, self._state = passes.times_set, None
+        moves = self._count.moves
+        if loader.moves != moves:  # in a persistent worker
+            if passes.set_at != moves:
+                raise OpError(
+                    "seqflow.torch.iterable: a state was loaded, or the loader's epoch was set, after persistent "
+                    "workers had begun, and it does not reach them\n  make a new DataLoader; set_epoch(n) on the "
+                    "dataset reaches workers"
+                )
+            loader.moves, self._state = moves, None
             loader.set_epoch(passes.epoch)
-        elif get_worker_info() is not None and passes.is_over(worker):
+        elif get_worker_info() is not None and passes.is_over(worker, moves):
             if loader.pipeline.epochs_differ:
                 raise OpError(
                     "seqflow.torch.iterable: a second pass over one epoch, which would give all batches in the same "
@@ -176,7 +200,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             for batch in self.loader:
                 yield TensorBatch(to_tensors(batch, **self.options), batch)
             if in_worker:
-                self._passes.end(worker)
+                self._passes.end(worker, self.loader.moves)
         finally:
             self.loader.deal = self._deal
 
@@ -187,11 +211,12 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def state_dict(self) -> Mapping[str, Any]:
         """Return the state of the batches that this process makes; raise OpError if worker processes make them."""
-        _, workers = _worker()
-        return self._state or {"loader": self.loader.state_dict(), "workers": workers}
+        known = None if self.loader.is_elsewhere else self._state
+        return known or {"loader": self.loader.state_dict(), "workers": _worker()[1]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._state = state
+        self.loader.note_move()
 
 
 def _worker() -> tuple[int, int]:

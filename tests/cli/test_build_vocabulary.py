@@ -33,7 +33,25 @@ def test_the_keys_of_a_column_come_by_falling_count(tags: Path) -> None:
         "ids": "3, 0 for unknown keys",
         "output": "made/tags.arrow",
     }
-    assert Vocabulary.load(tags / "made" / "tags.arrow").keys == ["b", "a"]
+    vocabulary = Vocabulary.load(tags / "made" / "tags.arrow")
+    assert vocabulary.keys == ["b", "a"]
+    assert "2  'a'  2" in " ".join(repr(vocabulary).split()).replace(" ", "  ")
+
+
+@pytest.mark.parametrize("column", ["tags", "user"])
+def test_the_file_has_the_count_of_each_key(tags: Path, column: str) -> None:
+    """As that of `Vocabulary.build`, so that rarer keys may be left out later."""
+    build_vocabulary(str(tags / "tags.parquet"), column, tags / "made.arrow")
+    Vocabulary.build(tags / "tags.parquet", column).save(tags / "built.arrow")
+    with pa.ipc.open_file(tags / "made.arrow") as made, pa.ipc.open_file(tags / "built.arrow") as built:
+        found = made.read_all()
+        assert found.equals(built.read_all())
+    flat = [key for row in TAGS if row for key in row if key] if column == "tags" else [3, 3, 8, 5]
+    counts = {key: flat.count(key) for key in flat}
+    names = [key.decode() if isinstance(key, bytes) else key for key in found["key"].to_pylist()]
+    assert dict(zip(names, found["count"].to_pylist(), strict=True)) == counts
+    frequent = {key for key, times in counts.items() if times > 1}
+    assert set(Vocabulary.load(tags / "made.arrow", min_count=2).keys) == frequent
 
 
 def test_integers_are_keys_too_and_rare_ones_are_left_out(

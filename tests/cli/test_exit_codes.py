@@ -1,5 +1,6 @@
 """Exit codes: bad usage, bad data, signals."""
 
+import json
 import os
 import signal
 import subprocess
@@ -97,3 +98,54 @@ def test_bad_usage_is_2_and_bad_data_1(folder: Path) -> None:
     data = seqflow("run", "job.toml", folder=folder)
     assert data.returncode == 1
     assert data.stderr.startswith("seqflow: docs.parquet is not a Parquet file, or damaged")
+
+
+def last_event(stderr: str) -> dict[str, object]:
+    """The last line of a log of JSON; each line must be an object with a level."""
+    events = [json.loads(line) for line in stderr.splitlines()]
+    assert all(event["level"] in ("info", "warning", "error") and event["time"] for event in events)
+    assert [event["event"] for event in events].count("end") == 1
+    last: dict[str, object] = events[-1]
+    return {name: last[name] for name in ("event", "level", "outcome", "exit_code")}
+
+
+def ended(level: str, outcome: str, code: int) -> dict[str, object]:
+    return {"event": "end", "level": level, "outcome": outcome, "exit_code": code}
+
+
+@pytest.mark.parametrize("log", [("--log", "json"), ("--log=json",)])
+def test_a_log_of_json_ends_with_outcome_and_exit_code(folder: Path, log: tuple[str, ...]) -> None:
+    for arguments, expected in (
+        ((), ended("info", "new", 0)),
+        ((), ended("info", "complete", 0)),
+        (("--dry-run",), ended("info", "done", 0)),
+        (("--set", "batch.max_tokens=5"), ended("error", "failed", 2)),
+        (("--bogus",), ended("error", "failed", 2)),
+        (("--set", "batch.nonsense=5"), ended("error", "failed", 2)),
+    ):
+        done = seqflow("run", "job.toml", *log, *arguments, folder=folder)
+        assert done.returncode == expected["exit_code"], done.stderr
+        assert last_event(done.stderr) == expected
+    missing = seqflow("run", "nowhere.toml", *log, folder=folder)
+    assert (missing.returncode, last_event(missing.stderr)) == (2, ended("error", "failed", 2))
+    (folder / "docs.parquet").write_bytes(b"PAR1 and nothing else")
+    damaged = seqflow("run", "job.toml", *log, "--overwrite", folder=folder)
+    assert (damaged.returncode, last_event(damaged.stderr)) == (1, ended("error", "failed", 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT)])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_log_of_json_ends_so_when_a_signal_stops_the_run(
+    tmp_path: Path, number: signal.Signals, times: int
+) -> None:
+    write_slow_job(tmp_path, "out", part_bytes='"1 MiB"', bad_rows="bad.parquet", files=1, rows=3000)
+    run = start(tmp_path, "--log", "json", WAIT="0.1")
+    while not any((tmp_path / "out").glob(".part*")):
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    for _ in range(times):
+        run.send_signal(number)
+    _, stderr = run.communicate()
+    assert run.returncode == 128 + number
+    assert last_event(stderr) == ended("error", "stopped", 128 + number)
+    assert f"stopped by {number.name}" in stderr

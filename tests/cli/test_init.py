@@ -145,7 +145,7 @@ def test_conversations_become_tokens_and_labels(tmp_path, column, role, content)
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
     done = seqflow("init", "chat.jsonl", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "looked at all 2,000 rows: 1 bad row" in done.stdout
+    assert "looked at all 2,000 rows: 3 bad rows" in done.stdout
     assert "tokenizer.json: 256 bytes and the markers of ChatML" in done.stdout
     job = (tmp_path / "job.toml").read_text()
     assert f'columns = ["{column}.{role}", "{column}.{content}"]' in job
@@ -203,3 +203,71 @@ def test_the_output_of_another_job_is_not_in_its_way(tmp_path):
     (tmp_path / "one.txt").write_text("text")
     assert seqflow("init", "one.txt", folder=tmp_path).returncode == 0
     assert 'path = "out-2"' in (tmp_path / "job.toml").read_text()
+
+
+def rows_of(column, role, content, asked, said):
+    """Conversations with tool calls from row 200 on, and a key that only later ones have."""
+    for n in range(400):
+        turns = [{role: asked, content: f"q {n}"}, {role: said, content: f"a {n}"}]
+        if n > 200:
+            calls = {"tool_calls": [{"id": "c", "function": {"name": "f"}}]}
+            turns = [turns[0], {role: said, content: None, **calls}, {role: "tool", content: "1"}, turns[1]]
+        if n == 399:
+            turns = [turns[0], {role: said, content: None, **calls}]
+        yield {column: turns, **({"score": 1} if n > 350 else {})}
+
+
+CHATS = {
+    "OpenAI": ("messages", "role", "content", "user", "assistant"),
+    "ShareGPT": ("conversations", "from", "value", "human", "gpt"),
+}
+
+
+@pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_tool_calls_contents_of_null_and_late_keys_make_no_bad_rows(tmp_path, chat, kind):
+    tokenizers = pytest.importorskip("tokenizers")
+    rows = list(rows_of(*chat))
+    if kind == "jsonl":
+        # further lines, so that the first with tool calls lie behind those that the schema is made of
+        lines = [json.dumps(rows[0])] * 15_000 + [json.dumps(row) for row in rows]
+        (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    done = seqflow("init", f"c.{kind}", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "rows: none is bad" in done.stdout
+    done = seqflow("run", "job.toml", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bad_rows"] == 0
+    tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    packed = pq.read_table(tmp_path / "out")["tokens"].to_pylist()
+    shown = tokenizer.decode([one for row in packed for one in row])
+    assert [shown.count(f"a {n}\n") for n in (1, 200, 398)] == [1, 1, 1]
+
+
+LATER = {
+    "nulls": (pa.table({"tokens": [[1, 2], None, [3], None]}), 2),
+    "null values": (pa.table({"tokens": [[1, 2], [None], [3]]}), 1),
+    "texts": (pa.table({"text": ["a b c", None, "", "d"]}), 1),
+    "numbers": (pa.table({"n": [1, None, 3]}), 1),
+}
+
+
+@pytest.mark.parametrize(("table", "count"), LATER.values(), ids=LATER)
+def test_bad_rows_are_those_that_the_job_refuses(tmp_path, table, count):
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=1)
+    said = seqflow("init", "x.parquet", folder=tmp_path).stdout
+    run = json.loads(seqflow("run", "job.toml", "--json", folder=tmp_path).stdout)
+    assert run["bad_rows"] == count
+    assert f"looked at all {table.num_rows} rows: {count} bad row{'s' * (count > 1)}\n" in said
+    assert "null value" in said
+
+
+def test_a_tokenizer_that_the_job_cannot_use_is_named(tmp_path):
+    pytest.importorskip("tokenizers")
+    (tmp_path / "tokenizer.json").write_text("mine")
+    (tmp_path / "c.jsonl").write_text('{"messages": [{"role": "user", "content": "x"}]}\n')
+    said = seqflow("init", "c.jsonl", folder=tmp_path).stdout
+    assert "job.toml does not run yet: " in said
+    assert "tokenizer" in said.partition("job.toml does not run yet: ")[2]

@@ -215,5 +215,5 @@ def test_the_lines_of_a_log_may_be_objects(slow_run: Path) -> None:
     assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "end"
     code, _, errors = logged(slow_run, "--log", "json", "--set", "batch.rows=3")
     events = [json.loads(line) for line in errors.splitlines()]
-    assert (code, [event["event"] for event in events]) == (2, ["start", "message"])
-    assert "is of another job" in events[-1]["text"]
+    assert (code, [event["event"] for event in events]) == (2, ["start", "message", "end"])
+    assert "is of another job" in events[-2]["text"]

@@ -134,3 +134,30 @@ def test_wrong_options_are_told(uri: str, folder: Path) -> None:
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "s3://bucket/none.parquet: no answer in 0 s" in done.stderr
+
+
+@pytest.mark.parametrize("output", ["traced", "traced/one.parquet"])
+def test_a_row_of_an_output_is_traced(
+    uri: str, options: list[str], folder: Path, own: Any, bucket: Any, output: str
+) -> None:
+    table = '[source.storage_options]\naws_endpoint_url = "{0}"\n[output.storage_options]\naws_endpoint_url = "{0}"\n'
+    (folder / "job.toml").write_text(
+        f'[source]\npaths = "{uri}"\n[batch]\nn = 7\n[output]\npath = "{bucket.uri}/{output}"\n'
+        + table.format(own.url)
+    )
+    done = seqflow("run", "job.toml", folder=folder)
+    assert done.returncode == 0, done.stderr
+    name = output if output.endswith(".parquet") else f"{output}/part-00000.parquet"
+    for more in (options, [*options, "--job", str(folder / "job.toml")], ["--job", str(folder / "job.toml")]):
+        traced = seqflow("trace", f"{bucket.uri}/{name}", "--row", "93", *more, "--json", folder=folder)
+        assert traced.returncode == 0, traced.stderr
+        (found,) = json.loads(traced.stdout)["sources"]
+        assert (found["file"], found["row"]) == (uri, 93)
+    for missing in (f"{bucket.uri}/{name}x", f"{bucket.uri}/docs/docs.parquet"):
+        refused = seqflow("trace", missing, "--row", "0", *options, folder=folder)
+        assert refused.returncode == 2
+        assert "no manifest next to it names it" in refused.stderr
+    bucket.put(name, folder / "docs.parquet")
+    changed = seqflow("trace", f"{bucket.uri}/{name}", "--row", "0", *options, folder=folder)
+    assert changed.returncode == 2
+    assert "is not as its job has written it" in changed.stderr

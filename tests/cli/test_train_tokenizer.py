@@ -1,6 +1,8 @@
 """`seqflow train-tokenizer`."""
 
 import json
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -114,3 +116,30 @@ def test_columns_that_are_not_read_may_be_of_any_type(tmp_path: Path) -> None:
         assert seqflow(*learn, *column, folder=tmp_path).returncode == 0
     assert "there are text" in seqflow(*learn, "--column", "d", folder=tmp_path).stderr
     assert seqflow("build-vocabulary", "t.parquet", "text", "v.arrow", folder=tmp_path).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_row_of_equal_letters_is_learned_and_the_cut_is_said(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a" * 3_000_000]}), tmp_path / "x.parquet")
+    code, said = train(tmp_path, "x.parquet", "--vocab-size", 300)
+    assert code == 0
+    assert f"seqflow: words are cut after 1,000 characters; one begins with '{'a' * 20}'\n" in said
+
+
+@pytest.mark.slow
+def test_without_a_terminal_progress_is_a_line_of_a_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    letters = rng.integers(ord("a"), ord("z") + 1, 100_000).astype(np.uint8).tobytes().decode()
+    (tmp_path / "x.txt").write_text(letters)
+    program = (
+        "import sys, seqflow.cli.progress_line as lines, seqflow.cli\n"
+        "lines.SECONDS_BETWEEN_LINES = 0.02\n"
+        "sys.argv = ['seqflow', 'train-tokenizer', 'x.txt', '--vocab-size', '2000', '--output', 'y.json', *sys.argv[1:]]\n"
+        "seqflow.cli.main()\n"
+    )
+    for quiet in ((), ("--quiet", "--overwrite")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *quiet], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("seqflow: all texts are read, learning pairs  0:0" in done.stderr) == (not quiet)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies.calls import calls
 
 from seqflow import TensorSpec
-from seqflow.net.bounds import note_bounds, tighten
+from seqflow.net.inference import note_bounds, tighten
 from seqflow.shape import Dimension, Equalities
 
 UNBOUNDED = {

@@ -13,8 +13,7 @@ from strategies.calls import calls
 import seqflow as sf
 from seqflow import registry
 from seqflow.net import Net
-from seqflow.registry.result_values import compute
-from seqflow.registry.results import DeclaredResults
+from seqflow.registry.results import DeclaredResults, compute
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
 from seqflow.signature.language import Given, Max, Name, OpCall, Sum, parts

@@ -45,6 +45,11 @@ def known_sizes(op, inputs, found, attributes):
     return values
 
 
+def is_dtype_of(spec, array):
+    """A text may be inferred without its width."""
+    return spec.dtype == array.dtype or (spec.dtype == np.dtype("U") and array.dtype.kind == "U")
+
+
 @pytest.mark.slow
 @every_op
 @given(data=st.data())
@@ -56,7 +61,7 @@ def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, da
     inferred = op.infer(relaxed_specs(data.draw, inputs), attributes)
     values = known_sizes(op, inputs, found, attributes)
     for spec, array in zip(inferred.outputs, found, strict=True):
-        assert spec.dtype == array.dtype or spec.dtype.kind == array.dtype.kind == "U"
+        assert is_dtype_of(spec, array)
         assert spec.shape.relaxes(sf.PartialShape(array.shape)), f"{spec} of {array.shape}"
         for dim, size in zip(spec.shape.dimensions or (), array.shape, strict=False):
             assert dim.evaluate(values) in (None, size), f"{dim} of {size}"
@@ -108,3 +113,33 @@ def test_unlike_dtypes_give_a_result_or_our_error_and_what_inference_refuses_cal
         return
     with contextlib.suppress(sf.SeqflowError):  # of their values
         results(op, inputs, attributes)
+
+
+NUMBERS = ("bool", "int8", "int32", "uint16", "uint64", "float16", "float32", "float64")
+
+
+@pytest.mark.slow
+@every_op
+@given(data=st.data())
+@settings(max_examples=2)
+def test_each_dtype_next_to_each_other_gives_results_of_the_dtype_that_is_inferred(op, data):
+    inputs, attributes = data.draw(calls(op))
+    inputs = each(inputs, np.asarray)
+    names = [one.name for one in op.signature.input_arguments if not one.is_lengths and one.name in inputs]
+    words = {one.name: one.dtype.word for one in op.signature.input_arguments}
+    cast = {name for name in names if words[name] in ("any", "number", "ordered", "float", "int", "like")}
+    for others in NUMBERS if len(cast) > 1 else NUMBERS[-1:]:
+        for name in cast:
+            for own in NUMBERS:
+                dtypes = {other: own if other == name else others for other in cast}
+                made = {
+                    n: each({n: inputs[n]}, lambda x, n=n, dtypes=dtypes: x.astype(dtypes[n]))[n]
+                    for n in cast
+                }
+                try:
+                    specs = op.infer(each(inputs | made, TensorSpec.of), attributes).outputs
+                    found = results(op, inputs | made, attributes)
+                except sf.SeqflowError:
+                    continue
+                for spec, array in zip(specs, found, strict=True):
+                    assert is_dtype_of(spec, array), f"{spec} of {array.dtype}, from {dtypes}"

@@ -237,3 +237,38 @@ def test_a_program_does_what_its_functions_do_one_by_one(text, rows):
     result = Expression(text)(**{name: operands[name] for name in parse(text).inputs})
     assert result.dtype == expected.dtype
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("function", ["+", "-", "*", "**", "//", "<<"])
+@pytest.mark.parametrize("x", [0, 1, -1, 2, -3, 2**31, 2**62, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("y", [1, 2, 3, 40, 62, 63, 64, 2**31, 2**62, 2**63 - 1, -1, -(2**63)])
+def test_literals_fold_to_pythons_integer_or_are_an_error(function, x, y):
+    is_power = function in ("**", "<<")
+    if is_power and (y < 0 or (y > 64 and abs(x) > 1)):
+        exact = None
+    elif is_power and y > 64:
+        exact = eval(f"({x}) {function} (64 + {y} % 2)") if function == "**" else x << 70
+    else:
+        exact = eval(f"({x}) {function} ({y})")
+    fits = exact is not None and -(2**63) <= exact < 2**63
+    try:
+        found = int(Expression(f"(({x}) {function} ({y})) + x * 0")(np.zeros(1, np.int64))[0])
+    except ExpressionError:
+        assert not fits
+    else:
+        assert found == exact or (function == "<<" and y < 0 and found == 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-(-9223372036854775808)",
+        "abs(-9223372036854775808)",
+        "square(4294967296)",
+        "rsub(-2, 9223372036854775807)",
+        "sub(1, 9223372036854775807, 2)",
+    ],
+)
+def test_calls_of_literals_that_int64_cannot_hold_are_errors(text):
+    with pytest.raises(ExpressionError):
+        Expression(f"{text} + x")(np.zeros(1, np.int64))

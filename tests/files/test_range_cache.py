@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from store_server import Faults
 import seqflow as sf
 from seqflow.files.ahead import BUDGET, LARGEST, Ahead, split_spans
 from seqflow.files.cache import Cache
+from seqflow.files.place import Entry
 from seqflow.files.store import StoreFiles
 
 CONTENT = os.urandom(1 << 20)
@@ -200,3 +202,62 @@ def test_a_batch_of_several_requests_is_fetched_once(own, bucket, tmp_path):
     (batch,) = sf.Loader(source, batch=len(table), window="64 MiB")
     assert (batch["x"] == table["x"].to_numpy()).all()
     assert own.counts["GET"] == 4  # of 8 MiB at most
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: b"", lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: data + b"x", None],
+    ids=["empty", "short", "changed", "long", "gone"],
+)
+@pytest.mark.parametrize("is_same", [True, False], ids=["same", "later"])
+def test_a_damaged_copy_is_fetched_again(own, bucket, cached, damage, is_same):
+    uri = bucket.put("a.db", CONTENT)
+    files = cached()
+    copy = files.local_copy(uri)
+    if damage is None:
+        os.unlink(copy)
+    else:
+        with open(copy, "wb") as file:
+            file.write(damage(CONTENT))
+    again = files if is_same else cached()
+    with open(again.local_copy(uri), "rb") as file:
+        assert file.read() == CONTENT
+    with open(copy, "rb") as file:
+        assert file.read() == CONTENT
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(own, bucket, cached, monkeypatch):
+    uri, done = bucket.put("a.db", CONTENT), []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, real=real: [done.append(name), real(*given)])
+    cached().local_copy(uri)
+    assert done.index("fsync") < [at for at, name in enumerate(done) if name == "replace"][-2] < len(done)
+
+
+def test_a_copy_whose_check_is_gone_is_fetched_again(own, bucket, cached, tmp_path):
+    uri = bucket.put("a.db", CONTENT)
+    copy = cached().local_copy(uri)
+    for entry in (tmp_path / "cache").rglob("*"):
+        if entry.is_file() and str(entry) != copy:
+            entry.unlink()
+    own.clear()
+    with open(cached().local_copy(uri), "rb") as file:
+        assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize(("age", "is_taken"), [(-1e6, True), (-3600, True), (0, False), (3600, True)])
+def test_a_claim_counts_for_ten_seconds_of_the_past(tmp_path, age, is_taken):
+    cache = Cache(str(tmp_path))
+    place = cache.place(Entry("s3://b/k", 9, "v"), 0, 9)
+    assert cache.claim(place)
+    os.utime(f"{place}.claim", (time.time() - age,) * 2)
+    assert cache.claim(place) is is_taken
+
+
+@pytest.mark.parametrize("field", range(5))
+def test_entries_differ_in_system_version_size_and_range(field):
+    one = ["s3://b/k", 9, "v", 0, 9]
+    other = [*one[:field], {0: "s3://b/l", 1: 8, 2: "w", 3: 1, 4: 8}[field], *one[field + 1 :]]
+    names = {Cache("").place(Entry(*some[:3]), *some[3:]) for some in (one, other)}
+    assert len(names) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [".ci/run", ".ci/full"]
+SCRIPTS = [".ci/run", ".ci/full", ".ci/readme"]
 
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="a source distribution has no .ci")
 

@@ -32,6 +32,10 @@ def test_a_state_goes_on_with_the_same_batches(name, data):
         loader = sf.Mix({"a": data, "b": data}, weights=weights, seed=1, batch=8, **OPTIONS)
     else:
         loader = sf.Loader(data, batch=PLANS[name], **OPTIONS)
+    if name == "mix":  # its sources have orders of their own now
+        with pytest.raises(sf.OpError, match="the record of a mix has order 1, expected 2"):
+            loader.load_state_dict(STATES[name]["state"])
+        return
     loader.load_state_dict(STATES[name]["state"])
     rest = [batch["tokens" if "tokens" in batch else "tokens.values"].tolist() for batch in loader]
     assert rest[:3] == STATES[name]["next"]

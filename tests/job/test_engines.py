@@ -362,7 +362,7 @@ def test_what_other_processes_cannot_have_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ({"workers": 0}, "workers is 0, expected 1 or more"),
+        ({"workers": 0}, "workers is 0, expected an integer, 1 or more"),
         ({"kind": "spark"}, "kind is 'spark', expected 'local' or 'ray'"),
         ({"memory": "much"}, "memory"),
         ({"worker": 2}, "unknown key 'worker' in .engine."),

@@ -98,7 +98,7 @@ def test_an_output_of_too_few_rows_is_not_completed(folder: Path) -> None:
     with pytest.raises(JobError, match=r"980 rows were made, expected at least 981"):
         run(job(folder, {}, output={"min_rows": 981}))
     assert run(job(folder, {}, output={"min_rows": 980}), resume=True).rows == 980
-    with pytest.raises(JobError, match="min_rows is -1, expected 0 or more"):
+    with pytest.raises(JobError, match="min_rows is -1, expected an integer, 0 or more"):
         job(folder, {}, output={"min_rows": -1})
 
 

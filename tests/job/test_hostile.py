@@ -69,7 +69,7 @@ def test_threads_are_bounded(tmp_path: Path, threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [-1, 257, 10**8])
 def test_threads_that_read_are_bounded(folder: Path, threads: int) -> None:
-    with pytest.raises(SeqflowError, match=r"threads is .*, expected 0 to 256"):
+    with pytest.raises(SeqflowError, match=r"threads is .*, expected an integer, 0 to 256"):
         Job.from_dict({"source": {"paths": ["x.parquet"]}, "order": {"threads": threads}}, folder)
     with pytest.raises(SeqflowError, match=r"Prefetch: threads is .*, expected an integer, 0 to 256"):
         Loader(folder / "x.parquet", threads=threads)

@@ -222,7 +222,7 @@ def test_the_command_runs_checks_and_traces_a_mix(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("weight = 0.7", "weight = -1", "line 5: weight is -1, expected a number above 0"),
+        ("weight = 0.7", "weight = -1", "line 5: weight is -1, expected a number, 0 or more"),
         ("weight = 0.7", "weight = true", "line 5: weight is True, expected a number"),
         ("weight = 0.7\n", "", r"line 3: \[\[mix.sources\]\] needs 'weight'"),
         ("[[0, 0.8], [10_000, 0.2]]", "[0.8]", r"line 9: points is \[0.8\], expected pairs"),
@@ -275,6 +275,26 @@ def test_commands_for_one_source_say_so(folder: Path, command: tuple[str, ...]) 
     done = seqflow(command[0], "job.toml", *command[1:], folder=folder)
     assert done.returncode != 0
     assert "this takes a job of one source, and [mix] has several" in done.stderr
+
+
+def test_a_source_without_rows_is_named_and_may_have_no_weight(folder: Path) -> None:
+    pq.write_table(pq.read_table(folder / "1.parquet").slice(0, 0), folder / "1.parquet")
+    for stop in ("first", "all"):
+        with pytest.raises(SeqflowError, match="Mix: source 'n1' has no batch"):
+            run(job(folder, {"sources": sources(1, 1), "stop": stop}, output={"path": stop}))
+    report = run(job(folder, {"sources": sources(1, 0)}))
+    assert set(table_of(report)["source"].to_pylist()) == {0}
+
+
+def test_an_output_of_another_order_of_mixes_is_refused(folder: Path) -> None:
+    made = job(folder, {"sources": sources(1, 1)})
+    run(made)
+    (manifest,) = (folder / "out").glob("*manifest*")
+    content = json.loads(manifest.read_text())
+    del content["job"]["mix"]["order"]
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(JobError, match="the record of a mix has order 1, expected 2"):
+        run(made)
 
 
 def test_another_weight_or_source_is_another_job(folder: Path) -> None:

@@ -24,8 +24,8 @@ MODULES = (
     "opcode",
     "token",
     "keyword",
-    "crypt",
-    "pipes",
+    "shlex",
+    "sched",
 )
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 PROSE = "It is said that the first of all rules is to have a rule, and to be content with it. Was that so? Yes, it was. "

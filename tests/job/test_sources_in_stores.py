@@ -141,8 +141,8 @@ def test_a_secret_in_a_job_file_is_refused(secret: str, own: Any, tmp_path: Path
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("cache_bytes = 'much'", "cache_bytes: "),
-        ("cache = 3", "cache is 3, expected text"),
+        ("cache_bytes = 'much'", "cache_bytes is 'much', expected bytes"),
+        ("cache = 3", "cache is 3, expected a path"),
         ("storage_option = {}", "unknown key 'storage_option' in .source. .did you mean 'storage_options'"),
         ("cache_bytes = 100", "cache_bytes is given, but no cache"),
     ],

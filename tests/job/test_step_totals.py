@@ -102,7 +102,7 @@ def test_skipped_batches_count_in_no_total(folder: Path) -> None:
         ("totals = {x = 3}", "line 1: totals is {'x': 3}, expected names and expressions"),
         ('totals = {x = "label +"}', "line 1: expression, column 8"),
         ("steps_of = 2", "line 1: steps_of is given, but no totals"),
-        ('totals = ["label"]\nsteps_of = 0', "line 2: steps_of is 0, expected 1 or more"),
+        ('totals = ["label"]\nsteps_of = 0', "line 2: steps_of is 0, expected an integer, 1 or more"),
         ('totals = ["label"]\nsteps_of = 2\n[batch]\nkind = "tokens"\nmax_tokens = 9\nbalance = {group = 2, linear = 1}',
          r"line 2: steps_of is given, and \[batch.balance\] has its own"),
     ],

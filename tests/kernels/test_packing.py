@@ -143,3 +143,13 @@ def test_filled_rows_hold_the_pieces_and_their_ids(any_kernels, lengths, capacit
 def test_capacity_and_strategy_are_checked(any_kernels, capacity, strategy):
     with pytest.raises(ValueError, match=r"(capacity|strategy) is"):
         kernels.plan_packing(np.array([1]), capacity, strategy)
+
+
+@pytest.mark.parametrize("power", [15, 16, 31, 47, 48, 55])
+@pytest.mark.parametrize("strategy", ["best_fit", "first_fit"])
+def test_large_pieces_are_placed_as_small_ones(any_kernels, power, strategy):
+    small = np.random.default_rng(0).integers(0, 30, 30)
+    expected = kernels.plan_packing(small, 32, strategy)
+    found = kernels.plan_packing(small << power, 32 << power, strategy)
+    assert found.sources.tolist() == expected.sources.tolist()
+    assert found.pieces.tolist() == expected.pieces.tolist()

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -119,6 +120,185 @@ def test_a_mix_is_dealt_like_its_sequence(
         mix = mix_of(counts, weights, stop, skip=skip, rank=at, world_size=after, tail="pad")
         mix.load_state_dict(state)
         assert [one for one in rows_of(mix) if one] == [rows[number] for number in left[at::after]]
+
+
+# Mixes of rows: batches of n rows, each with rows of all sources
+
+
+def mix_of_rows(counts, weights, n, stop, **options):
+    sources = {f"s{at}": {"t": [[at, row] for row in range(count)]} for at, count in enumerate(counts)}
+    weights = {f"s{at}": weight for at, weight in enumerate(weights[: len(counts)])}
+    batch = sf.Rows(n, balance=options.pop("balance", None))
+    return sf.Mix(
+        sources,
+        weights=weights,
+        stop=stop,
+        seed=4,
+        batch=batch,
+        threads=0,
+        window=150,
+        batch_bytes=99,
+        **options,
+    )
+
+
+def pairs(batch):
+    return [tuple(row) for row in batch["t.values"].reshape(-1, 2).tolist()]
+
+
+def quotas(weights, n, batches):
+    """The rows of each source in each of the first batches: those of a mix of long sources, held against the law."""
+    shares = [Fraction(weight) / sum(map(Fraction, weights)) for weight in weights]
+    taken, found = [0] * len(weights), []
+    for number, batch in enumerate(
+        mix_of_rows([batches * n] * len(weights), weights, n, "all").take(batches)
+    ):
+        of_batch = Counter(source for source, _ in pairs(batch))
+        assert batch.num_rows == n
+        for at, share in enumerate(shares):
+            taken[at] += of_batch[at]
+            assert abs(taken[at] - share * n * (number + 1)) < 1
+        found.append([of_batch[at] for at in range(len(weights))])
+    return found
+
+
+def mixed_rows(counts, weights, n, stop):
+    """The batches of an epoch of a mix of rows: each source gives its rows in turn, and begins again."""
+    taken, found = [0] * len(counts), []
+    for quota in quotas(weights, n, 60):
+        over = [
+            weight == 0 or had >= count for had, count, weight in zip(taken, counts, weights, strict=True)
+        ]
+        if stop == "all" and all(over):
+            return found
+        if stop == "first" and any(
+            had + q > count for had, q, count in zip(taken, quota, counts, strict=True)
+        ):
+            return found
+        rows = []
+        for at, (q, count) in enumerate(zip(quota, counts, strict=True)):
+            rows += [(at, row % count) for row in range(taken[at], taken[at] + q)]
+            taken[at] += q
+        found.append(rows)
+    return None
+
+
+@given(
+    counts=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    weights=st.lists(st.sampled_from([0, 0.05, 0.3, 0.7, 1, 2, 1e-5]), min_size=4, max_size=4),
+    n=st.sampled_from([1, 2, 3, 5, 8]), stop=st.sampled_from(["first", "all"]), skip=skipped(),
+    world_size=st.integers(1, 4), tail=TAILS, steps=st.integers(0, 5), after=st.integers(1, 3),
+)  # fmt: skip
+@SOME
+def test_a_mix_of_rows_is_dealt_like_its_sequence(
+    counts, weights, n, stop, skip, world_size, tail, steps, after
+):
+    weights = [*weights[: len(counts) - 1], 1]
+    expected = mixed_rows(counts, weights, n, stop)
+    if expected is None or not dealt(len(expected), skip, 0, world_size, tail):
+        return
+
+    def mix(skip=skip, streams=1, **options):
+        return mix_of_rows(counts, weights, n, stop, skip=skip, streams=streams, **options)
+
+    numbers = kept(len(expected), skip)
+    for rank in range(world_size):
+        one = mix(
+            rank=rank,
+            world_size=world_size,
+            tail=tail,
+            totals={"rows": "t.lengths"} if tail != "repeat" else None,
+        )
+        own = dealt(len(expected), skip, rank, world_size, tail)
+        assert len(one) == len(own)
+        batches = list(one)
+        assert [pairs(batch) or None for batch in batches] == [
+            None if k is None else expected[k] for k in own
+        ]
+        rounds = len(numbers) // world_size * world_size if tail == "drop" else len(numbers)
+        for batch in [batch for batch in batches if batch.num_rows and tail != "repeat"]:
+            of_step = [k for k in numbers[:rounds] if k // world_size == batch.step]
+            assert batch["step.rows"] == 2 * n * len(of_step)
+    whole = mix()
+    for k in {0, len(expected) - 1, len(expected) // 2}:
+        assert pairs(whole.batch_at(k)) == expected[k]
+        assert [int(trace.source[1:]) for trace in whole.trace(k)] == [source for source, _ in expected[k]]
+    stopped = mix(rank=0, world_size=world_size, tail=tail)
+    handed_out = sum(1 for _ in zip(range(steps), stopped, strict=False))
+    if not stopped.epoch:
+        state = json.loads(json.dumps(stopped.state_dict()))
+        left = numbers[handed_out * world_size :]
+        for at in range(after):
+            one = mix(rank=at, world_size=after, tail="pad")
+            one.load_state_dict(state)
+            assert [pairs(batch) for batch in one if batch.num_rows] == [expected[k] for k in left[at::after]]
+    if min(counts) < 12:
+        return
+    # with streams, a source gives its rows in another order
+    of_streams = [Counter(source for source, _ in pairs(batch)) for batch in mix(skip=None, streams=2)]
+    assert of_streams == [Counter(source for source, _ in rows) for rows in expected]
+
+
+@given(
+    rows=st.booleans(), counts=st.lists(st.integers(4, 20), min_size=2, max_size=3),
+    weights=st.lists(WEIGHTS, min_size=3, max_size=3), stop=st.sampled_from(["first", "all"]),
+    balance=st.sampled_from([(2, 1, 1), (2, 1, 2), (2, 1, "window"), (3, 2, "window"), (4, 1, "window")]),
+    skip=skipped(), world_size=st.integers(1, 8), tail=TAILS, steps=st.integers(0, 5), after=st.integers(1, 3),
+)  # fmt: skip
+@SOME
+@pytest.mark.filterwarnings("ignore:Balance:UserWarning")
+def test_a_mix_that_is_balanced_is_dealt_like_its_sequence(
+    rows, counts, weights, stop, balance, skip, world_size, tail, steps, after
+):
+    weights = [1, *weights[1 : len(counts)]]
+    group, steps_of, pool = balance
+    dealing = sf.Balance(group=group, steps_of=steps_of, pool=pool, cost="length")
+
+    def mix(balance=dealing, **options):
+        sources = {
+            f"s{at}": {"t": [[at, row] * (1 + row % 3) for row in range(count)]}
+            for at, count in enumerate(counts)
+        }
+        batch = sf.Rows(3, balance=balance) if rows else sf.TokenBudget(6, balance=balance)
+        return sf.Mix(
+            sources, weights=dict(zip(sources, weights, strict=True)), stop=stop, batch=batch, batch_bytes=99,
+            window=150, threads=0, **options,
+        )  # fmt: skip
+
+    def content(batch):
+        return batch["source"].tolist(), batch["t.values"].tolist(), batch.sources
+
+    def of_step(batches, first):
+        steps = batches[first : first + group * steps_of]
+        return Counter(value for batch in steps for value in batch["t.values"].tolist())
+
+    alone, plain = list(mix()), list(mix(None))
+    assert [batch.number for batch in alone] == list(range(len(plain)))
+    assert [batch.sources for batch in alone] == [batch.sources for batch in plain]
+    size = group * steps_of
+    for first in range(0, len(plain) // size * size if pool == 1 else 0, size):
+        assert of_step(alone, first) == of_step(plain, first)
+    expected = [content(batch) for batch in alone]
+    if not dealt(len(expected), skip, 0, world_size, tail):
+        return
+    for rank in range(world_size):
+        own = dealt(len(expected), skip, rank, world_size, tail)
+        found = list(mix(rank=rank, world_size=world_size, tail=tail, skip=skip))
+        assert [content(batch) if batch.num_rows else None for batch in found] == [
+            None if k is None else expected[k] for k in own
+        ]
+    for k in {0, len(expected) - 1}:
+        assert content(mix().batch_at(k)) == expected[k]
+    stopped = mix(rank=0, world_size=world_size, tail=tail, skip=skip)
+    handed_out = sum(1 for _ in zip(range(steps), stopped, strict=False))
+    if stopped.epoch:
+        return
+    state = json.loads(json.dumps(stopped.state_dict()))
+    left = kept(len(expected), skip)[handed_out * world_size :]
+    for at in range(after):
+        one = mix(rank=at, world_size=after, tail="pad", skip=skip)
+        one.load_state_dict(state)
+        assert [content(batch) for batch in one if batch.num_rows] == [expected[k] for k in left[at::after]]
 
 
 # Loaders: each row once, whatever the plan, the ranks and the place where files are added

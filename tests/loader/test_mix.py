@@ -1,6 +1,7 @@
 """Mix: several sources as one sequence of batches."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import OpMemoryError
+from seqflow.errors import BatchPlanError, OpMemoryError
 from seqflow.loader.epoch.mix import Picks
+from seqflow.loader.epoch.quotas import Quotas
 from seqflow.loader.order.identity import FORMAT
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
@@ -107,11 +109,11 @@ def test_the_column_may_have_another_name_or_none(paths):
     ("sources", "options", "message"),
     [
         ({}, {}, "expected a dict of sources or loaders"),
-        ({0: 0}, {}, "the weight of source 0 is 0, expected a number above 0"),
-        ({0: 10**400}, {}, "the weight of source 0 is 10+, expected a number above 0"),
+        ({0: -1}, {}, "the weight of source 0 is -1, expected a number, 0 or more"),
+        ({0: 0, 1: 0}, {}, "all weights are 0, expected one above 0"),
+        ({0: 10**400}, {}, "the weight of source 0 is 10+, expected a number, 0 or more"),
         ({0: 1, 1: 1}, {"stop": "last"}, "stop is 'last', expected 'first' or 'all'"),
         ({0: 1, 1: 1}, {"column": "id"}, "batches have a tensor 'id' already"),
-        ({0: 1000, 1: 1}, {"batch": 10}, "less than a row of a batch of 10"),
     ],
 )
 def test_mixes_that_make_no_sense_are_refused(paths, sources, options, message):
@@ -301,7 +303,7 @@ def test_names_are_given_with_weights(paths):
     ("weights", "message"),
     [
         ({"web": 1}, r"weights is \{'web': 1\}, expected a number for each of web, books"),
-        ({"web": 1, "books": 0}, "the weight of source 1 is 0, expected a number above 0"),
+        ({"web": 1, "books": -2}, "the weight of source 1 is -2, expected a number, 0 or more"),
         (None, r"weight of source 0 is .*\n  a dict of names and sources needs weights"),
     ],
 )
@@ -342,6 +344,73 @@ def test_the_number_of_batches_in_quotas_is_known(paths):
 def test_a_mix_of_sources_that_nobody_has_counted_has_no_length(paths):
     with pytest.raises(TypeError, match="the number of batches is not known before reading"):
         len(sf.Mix({paths[0]: 0.6, paths[1]: 0.4}, batch=PLANS["tokens"]))
+
+
+@pytest.mark.parametrize(
+    ("weights", "n"),
+    [
+        ((0.7, 0.3), 2),
+        ((0.97, 0.03), 20),
+        ((1, 1, 1), 1),
+        ((0.4, 0.4, 0.1, 0.1), 3),
+        ((5, 1, 0, 1e-4, 2, 2), 7),
+    ],
+)
+def test_each_source_is_less_than_a_row_from_its_share_after_any_batch(weights, n):
+    shares = [Fraction(weight) / sum(map(Fraction, weights)) for weight in weights]
+    quotas = Quotas(weights, n, range(len(weights)))
+    before = [0] * len(weights)
+    for batch in range(1, 600):
+        rows = quotas.before(batch)
+        assert sum(rows) == n * batch
+        assert all(now >= then for now, then in zip(rows, before, strict=True))
+        assert all(abs(now - share * n * batch) < 1 for now, share in zip(rows, shares, strict=True))
+        before = rows
+    for batch in (599, 1000, 10**8):  # also without the batches before it
+        assert Quotas(weights, n, range(len(weights))).before(batch)[0] == quotas.before(batch)[0]
+
+
+@pytest.mark.parametrize("batch", [sf.Rows(4), sf.TokenBudget(20)], ids=repr)
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("options", [{}, {"where": "id < 1000"}, {"keep": "id < 1000"}])
+def test_a_source_without_rows_is_named(paths, tmp_path, options, stop, batch):
+    sources = {"full": paths[0], "empty": paths[1]}
+    if not options:
+        sources["empty"] = tmp_path / "empty.parquet"
+        pq.write_table(pq.read_table(paths[0]).slice(0, 0), sources["empty"])
+    weights = {"full": 9, "empty": 1}
+    with pytest.raises(BatchPlanError, match="Mix: source 'empty' has no batch"):
+        list(sf.Mix(sources, weights=weights, stop=stop, batch=batch, threads=0, **options))
+    unused = sf.Mix(sources, weights={"full": 1, "empty": 0}, stop=stop, batch=batch, threads=0, **options)
+    assert np.concatenate([one["id"] for one in unused]).tolist() == list(range(1, 301))
+    later = sf.Schedule({0: 0, 3: 1})
+    with pytest.raises(BatchPlanError, match="Mix: source 'empty' has no batch"):
+        list(sf.Mix(sources, weights={"full": 1, "empty": later}, stop=stop, batch=batch, **options))
+
+
+def test_each_source_has_an_order_of_its_own(paths):
+    options = {"shuffle": True, "batch": sf.TokenBudget(40), "threads": 0}
+    mix = sf.Mix({"a": paths[0], "b": paths[0]}, weights={"a": 1, "b": 1}, **options)
+    ids = {0: [], 1: []}
+    for batch in mix.take(40):
+        ids[int(batch["source"][0])] += batch["id"].tolist()
+    assert ids[0][:50] != ids[1][:50]
+    loader = sf.Loader(paths[0], **options)
+    again = sf.Mix({"a": loader, "b": loader}, weights={"a": 1, "b": 1})
+    assert [one["id"].tolist() for one in again.take(9)] == [one["id"].tolist() for one in mix.take(9)]
+    assert sf.Loader(paths[0], **options).take(1)[0]["id"].tolist() == loader.take(1)[0]["id"].tolist()
+    assert [source["settings"]["member"] for source in mix.state_dict()["sources"]] == [0, 1]
+    assert "member" not in loader.state_dict()["settings"]
+
+
+def test_a_state_of_another_order_of_mixes_is_refused(paths):
+    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10)
+    state = mix.state_dict()
+    older = {name: value for name, value in state["settings"].items() if name != "order"}
+    with pytest.raises(
+        sf.OpError, match="load_state_dict: the record of a mix has order 1, expected 2: another"
+    ):
+        mix.load_state_dict({**state, "settings": older})
 
 
 def test_a_mix_is_shown_with_its_shares(paths):

@@ -87,6 +87,7 @@ def test_names_may_have_letters_of_any_language():
         ("x = a < b < c", "comparisons do not chain"),
         ("x = a and", "expected a number, a name, a function or '('"),
         ("x = y", "line 1, column 5: found x = y, expected an op or an expression\n  x = y\n      ^\n  a tensor has one name"),
+        ("hist.lengths = n", "write n wherever you mean it; for a list column: hist = sequence(hist.values, n)"),
         ("x = 2 * 3", "found x = 6, expected an op or an expression"),
         ("x = [a, b]", "found x = [a, b], expected an op or an expression"),
         ("sqrt(a)", "found sqrt(a), expected an op or an expression"),

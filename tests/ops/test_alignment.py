@@ -44,3 +44,10 @@ def test_states_that_may_not_follow_do_not():
     allowed = A([[False, True], [True, False]])
     found = ops.viterbi_decode(A([[5.0, 0], [5, 0], [5, 0]]), np.zeros((2, 2)), [3], allowed)
     assert found.states.tolist() == [0, 1, 0]
+
+
+def test_the_score_of_a_long_path_of_halves_is_a_float32():
+    found = ops.viterbi_decode(
+        np.full((2000, 2), 40, np.float16), np.zeros((2, 2), np.float16), np.array([2000])
+    )
+    assert (found.score.dtype, found.score.tolist()) == (np.float32, [80000.0])

@@ -190,3 +190,12 @@ def test_its_gradient_is_the_rotation_back():
 def test_rows_that_cannot_be_rotated_are_refused(x, positions, named, message):
     with pytest.raises(OpError, match=f"^rotary: {message}"):
         ops.rotary(x, positions, **named)
+
+
+def test_slopes_need_align_where_queries_and_keys_differ_in_number():
+    q, k = np.zeros((3, 2, 1)), np.zeros((6, 2, 1))
+    slopes = np.array([0.5, 0.25])
+    with pytest.raises(OpError, match="align is None"):
+        ops.attention_within(q, np.array([1, 2]), k, k, np.array([4, 2]), slopes)
+    lse = ops.attention_within(q, np.array([1, 2]), k, k, np.array([4, 2]), slopes, align="end").lse
+    np.testing.assert_allclose(lse[0], np.log(np.exp(-slopes[:, None] * np.arange(4)).sum(axis=1)))

@@ -102,11 +102,10 @@ def test_lengths_of_corrupted_spans_are_those_of_t5():
     assert found.target_lengths + 1 == 22
 
 
-def test_noise_has_its_share_and_never_begins_a_sequence():
+def test_noise_has_its_share():
     lengths = np.arange(40)
     noise = ops.noise_spans(lengths, density=0.3, mean_span=2.0, seed=7)
     pieces = np.split(noise, np.cumsum(lengths)[:-1])
-    assert not any(one[:1].any() for one in pieces)
     assert [one.sum() for one in pieces[2:]] == [max(1, round(n * 0.3)) for n in range(2, 40)]
 
 
@@ -132,3 +131,47 @@ def test_cuts_of_text_are_between_characters():
 def test_a_rate_outside_0_to_1_is_an_error():
     with pytest.raises(OpError, match=r"fill_in_middle: rate is 2\.0"):
         ops.fill_in_middle(A([1]), [1], prefix=1, suffix=2, middle=3, seed=0, rate=2.0)
+
+
+def test_each_place_of_one_run_of_noise_is_drawn():
+    masks = {
+        ops.noise_spans(np.array([6]), density=0.3, mean_span=2.0, seed=seed).tobytes() for seed in range(200)
+    }
+    expected = {bytes([first <= i < first + 2 for i in range(6)]) for first in range(5)}
+    assert masks == expected
+
+
+@pytest.mark.parametrize("density", [0.0, 0.15, 0.5, 0.9, 1.0])
+def test_runs_of_noise_are_as_many_as_the_page_says_and_never_touch(density):
+    lengths = np.arange(30)
+    found = ops.noise_spans(lengths, density=density, mean_span=3.0, seed=1)
+    for n, mask in zip(lengths.tolist(), np.split(found, np.cumsum(lengths)[:-1]), strict=True):
+        noisy = min(max(round(n * density), 1), n - 1) if n > 1 else 0
+        runs = min(max(round(noisy / 3), 1), noisy, n - noisy)
+        assert mask.sum() == noisy
+        assert np.count_nonzero(np.diff(mask.astype(int), prepend=0) == 1) == runs
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7])
+def test_infilling_of_pieces_that_begin_inside_a_character_keeps_their_bytes_and_whole_characters(size):
+    whole = "日本語テキスト😀é".encode()
+    pieces = [whole[i : i + size] for i in range(0, len(whole), size)]
+    lengths = np.array([len(piece) for piece in pieces])
+    for seed in range(20):
+        values, longer = ops.fill_in_middle(
+            np.frombuffer(whole, np.uint8).astype(np.int64), lengths, prefix=1001, suffix=1002, middle=1003, seed=seed,
+            characters=True,
+        )  # fmt: skip
+        assert longer.tolist() == (lengths + 3).tolist()
+        for piece, own in zip(pieces, np.split(values, np.cumsum(longer)[:-1]), strict=True):
+            assert sorted(own[own < 1000].tolist()) == sorted(piece)
+            assert sorted(own[own > 1000].tolist()) == [1001, 1002, 1003]
+            # without the tokens, each character that begins in the piece is still in one part
+            parts = [
+                bytes(part)
+                for part in np.split(own, np.flatnonzero(own > 1000))
+                for part in [part[part < 1000].tolist()]
+            ]
+            assert sorted("".join(part.decode(errors="ignore") for part in parts)) == sorted(
+                piece.decode(errors="ignore")
+            )

@@ -236,3 +236,15 @@ def test_a_cast_keeps_rows_and_knows_its_dtype():
         registry.get("cast").infer({"x": TensorSpec("float32", "{N,3}", ROWS)}, {"dtype": "int8"}).outputs[0]
     )
     assert (found.dtype, str(found.shape), found.rows) == (np.dtype("int8"), "{N,3}", ROWS)
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype"),
+    [(["3000-01-01", "NaT"], "M8[ns]"), (["0001-01-01"], "M8[ns]"), (["300000000-01-01"], "M8[us]")],
+)
+def test_a_time_that_a_unit_cannot_hold_is_an_error(x, dtype):
+    with pytest.raises(OpError, match="cannot hold"):
+        ops.cast(np.array(x, "M8[D]"), dtype=dtype)
+    assert ops.cast(np.array(["2000-01-01", "NaT"], "M8[D]"), dtype=dtype).astype("M8[D]").astype(
+        str
+    ).tolist() == ["2000-01-01", "NaT"]

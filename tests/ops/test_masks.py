@@ -109,3 +109,10 @@ X = np.zeros((2, 3), np.float32)
 def test_what_does_not_fit_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_columns_that_are_all_padding_take_no_time(side):
+    mask = ops.lengths_to_mask(np.array([2, 0, 3]), max_length=10**8, side=side)
+    assert mask.shape == (3, 10**8)
+    assert mask[:, slice(4) if side == "right" else slice(-4, None)].sum(axis=1).tolist() == [2, 0, 3]

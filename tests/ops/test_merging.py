@@ -107,3 +107,15 @@ YES = np.array([True])
 def test_what_is_refused_names_its_place(run, error, message):
     with pytest.raises(error, match=message):
         run()
+
+
+def test_keys_that_int64_cannot_hold_are_refused():
+    ones, key = [np.array([1])] * 2, np.array([2**63 + 1], np.uint64)
+    data, keys = [np.array([0.5])] * 2, [np.array([1])] * 2
+    for call in (
+        lambda: ops.merge_multi_scalar_features(data, [key, key], ones),
+        lambda: ops.merge_multi_list_features(data, [key, key], ones, ones),
+        lambda: ops.merge_multi_map_features(data, [key, key], keys, ones, ones),
+    ):
+        with pytest.raises(sf.SeqflowError, match="keys"):
+            call()

@@ -10,7 +10,7 @@ from per_sequence import cut
 from strategies.calls import calls
 
 from seqflow import ops, registry
-from seqflow.errors import OpError
+from seqflow.errors import OpError, OpMemoryError
 
 A = np.array
 RECORDED = json.loads((Path(__file__).parent / "patch_cases.json").read_text())
@@ -150,3 +150,29 @@ def test_grids_larger_than_memory_are_refused():
     for op in (ops.patch_positions, ops.window_order):
         with pytest.raises(MemoryError):
             op([[2**20, 2**20, 2**20]])
+
+
+@pytest.mark.parametrize("op", [ops.window_order, ops.patch_positions])
+@pytest.mark.parametrize("grid", [[10**12, 2, 2], [2, 10**12, 2], [10**12, 0, 2], [1, 2 * 10**6, 2 * 10**6]])
+def test_a_grid_beyond_the_memory_is_refused_before_any_memory_is_taken(op, grid):
+    with pytest.raises(OpMemoryError):
+        op(np.array([[1, 2, 2], grid]))
+
+
+def test_windows_are_those_of_each_frame_of_each_image():
+    grids = np.array([[2, 4, 2], [1, 0, 2], [1, 2, 6]])
+    order, lengths = ops.window_order(grids, merge=1, window=2)
+    expected, sizes, first = [], [], 0
+    for frames, height, width in grids.tolist():
+        for _ in range(frames):
+            for top in range(0, height, 2):
+                for left in range(0, width, 2):
+                    cells = [
+                        (r, c)
+                        for r in range(top, min(top + 2, height))
+                        for c in range(left, min(left + 2, width))
+                    ]
+                    expected += [first + r * width + c for r, c in cells]
+                    sizes.append(len(cells))
+            first += height * width
+    assert (order.tolist(), lengths.tolist()) == (expected, sizes)

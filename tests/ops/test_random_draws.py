@@ -44,3 +44,15 @@ def test_noise_has_its_scale():
     assert normal.std() == pytest.approx(2, abs=0.05)
     assert np.abs(uniform).max() <= 2
     assert uniform.std() == pytest.approx(2 / 3**0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1e308, 1e308, 0, 0], [5e-324, 5e-324, 0, 0], [1, 1, 0, 0], [1.7e308, 1.7e308, 5e-324, 0]]
+)
+def test_a_weight_of_0_is_never_drawn_and_shares_are_those_of_the_weights(weights):
+    values = ops.random_integers(
+        np.zeros(0, np.int64), np.array([4000]), np.array([0]), np.array(weights, float), high=4, seed=5
+    )
+    counts = np.bincount(values, minlength=4)
+    assert counts[2:].tolist() == [0, 0]
+    assert 1800 < counts[0] < 2200

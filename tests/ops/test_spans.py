@@ -40,3 +40,20 @@ def test_tokens_cover_their_text():
 def test_a_start_after_its_end_is_an_error():
     with pytest.raises(OpError, match=r"labels_of_tokens: starts\[0\] is 3, expected 0 to 2"):
         ops.labels_of_tokens(A([0]), A([1]), A([5]), A([1]), A([3]), A([2]), A([1]))
+
+
+def test_what_has_no_width_overlaps_nothing():
+    one = np.array([1])
+    found = ops.labels_of_tokens(A([3]), A([3]), A([5]), one, A([0, 2, 4]), A([2, 4, 6]), A([3]))
+    assert found.tolist() == [0, 0, 0]
+    found = ops.labels_of_tokens(A([2]), A([5]), A([5]), one, A([0, 3, 3, 5]), A([0, 3, 6, 5]), A([4]))
+    assert found.tolist() == [0, 0, 5, 0]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(" * 500 + ")" * 500, "a{99999999999999999999}", "(", "(?P<a>.)(?P<a>.)"]
+)
+@pytest.mark.parametrize("op", [ops.word_offsets, ops.split_text])
+def test_a_pattern_that_pythons_parser_does_not_take_is_an_error_of_ours(op, pattern):
+    with pytest.raises(OpError, match="pattern is "):
+        op(np.frombuffer(b"aa", np.uint8), A([2]), pattern=pattern)

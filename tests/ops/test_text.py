@@ -12,7 +12,7 @@ from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
 from seqflow import TensorSpec, ops, registry
-from seqflow.net.bounds import note_bounds
+from seqflow.net.inference import note_bounds
 from seqflow.shape import Dimension, Equalities
 
 BYTES = np.frombuffer("héj".encode(), np.uint8)

@@ -1,5 +1,6 @@
 """Texts cut and joined: answers of Python, ONNX, Spark and Polars."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -31,7 +32,7 @@ def test_text_is_cut_as_python_cuts():
     assert pieces("o-n-n--x-", "", delimiter="-") == [["o", "n", "n", "", "x", ""], [""]]
     assert pieces("one,two,,four", delimiter=",", max_splits=1) == [["one", "two,,four"]]
     assert pieces("a,,b", delimiter=",", keep_empty=False) == [["a", "b"]]
-    assert pieces(" hello  big world ", max_splits=1) == [["hello", "big world"]]
+    assert pieces(" hello  big world ", max_splits=1) == [["hello", "big world "]]
     assert pieces("añb", "", delimiter="") == [["a", "ñ", "b"], []]
 
 
@@ -78,3 +79,34 @@ def test_what_cannot_cut_is_an_error():
         pieces("a", pattern="(")
     with pytest.raises(OpError, match="delimiter and pattern are both given"):
         pieces("a", pattern="a", delimiter="b")
+
+
+def pieces_of(text, **options):
+    found = ops.split_text(np.frombuffer(text.encode(), np.uint8), np.array([len(text.encode())]), **options)
+    return [piece.tobytes().decode() for piece in np.split(found.values, np.cumsum(found.lengths)[:-1])]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(-)(=)\2", "x-==y-=-z"),
+        ("(?i)a", "xAyaz"),
+        ("(?s)a.b", "xa\nby"),
+        (r"(?P<q>['=])-(?P=q)", "x=-=y'-=z"),
+    ],
+)
+def test_a_pattern_keeps_its_own_groups_and_flags(pattern, text):
+    cuts = [match.span() for match in re.finditer(pattern, text)]
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(text)]
+    assert pieces_of(text, pattern=pattern) == [text[a:b] for a, b in zip(starts, ends, strict=True)]
+
+
+@pytest.mark.parametrize("text", ["", " ", "a", " a", "a ", " a  b \t", "a b\u3000c ", "a b c d"])
+@pytest.mark.parametrize("most", [0, 1, 2, 3, 9])
+def test_splits_are_limited_as_those_of_str_split(text, most):
+    expected = text.split(None, most)
+    found = pieces_of(text, max_splits=most)
+    assert (found if any(found) else []) == expected
+    kept = pieces_of(text, max_splits=most, keep_delimiter=True)
+    assert (kept[::2] if any(kept) else []) == expected
+    assert pieces_of(text, delimiter=" ", max_splits=most) == text.split(" ", most)

@@ -230,3 +230,36 @@ def test_an_id_beyond_int32_is_an_error():
         sf.OpError, match=r"^tokenize: tokenizer: it has the id 4294967295, expected less than"
     ):
         ops.tokenize(np.frombuffer(b"cat", np.uint8), [3], tokenizer=tokenizer)
+
+
+LONG_WORDS = {
+    "letters": ("a" * 2500, ["a" * 1000, "a" * 1000, "a" * 500]),
+    "after others": ("low lower" + "b" * 1200 + " low", ["low lower" + "b" * 995, "b" * 205 + " low"]),
+    "digits and signs": ("1" * 1500 + "-" * 1100, ["1" * 1000, "1" * 500 + "-" * 1000, "-" * 100]),
+    "blanks": (" " * 2000 + "x", [" " * 1000, " " * 999 + " x"]),
+    "of characters of several bytes": ("é" * 1500, ["é" * 1000, "é" * 500]),
+    "long text of short words": ("low," * 400, ["low," * 400]),
+}
+
+
+@pytest.mark.parametrize(("text", "cut"), LONG_WORDS.values(), ids=LONG_WORDS)
+def test_long_words_are_cut_for_learning(text, cut, caplog):
+    def learned(texts):
+        data = [one.encode() for one in texts]
+        lengths = np.array([len(one) for one in data])
+        return ops.train_tokenizer(
+            np.frombuffer(b"".join(data), np.uint8), lengths, vocabulary_size=400
+        ).tobytes()
+
+    found = learned([text])
+    assert ("words are cut after 1,000 characters" in caplog.text) == (len(cut) > 1)
+    assert found == learned(cut)
+
+
+def test_a_row_of_equal_letters_is_learned_in_a_moment():
+    """Without cuts this takes minutes: the time of the trainer grows with the square of a word's length."""
+    text = np.full(300_000, ord("a"), np.uint8)
+    tokenizer = ops.train_tokenizer(text, np.array([len(text)]), vocabulary_size=300)
+    tokens = ops.tokenize(text, np.array([len(text)]), tokenizer=tokenizer)
+    assert tokens.lengths[0] < 3000
+    assert ops.decode(tokens.values, tokens.lengths, tokenizer=tokenizer).values.tolist() == text.tolist()

@@ -367,6 +367,28 @@ def test_nan_stays_nan_and_the_sign_of_zero_stays():
     assert plain_rows(values) == ["nan", "-0x0.0p+0"]
 
 
+ENCODED = pa.run_end_encoded(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(ENCODED), pa.large_list(ENCODED), pa.list_view(ENCODED), pa.large_list_view(ENCODED),
+        pa.list_(ENCODED, 2), pa.map_(pa.string(), ENCODED), pa.struct([("a", ENCODED)]),
+        pa.list_(pa.struct([("a", pa.list_(ENCODED, 2))])), pa.struct([("m", pa.map_(pa.int8(), pa.list_(ENCODED)))]),
+        pa.struct([]), pa.list_(pa.null()), pa.uuid(), pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int8(), 2),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("rows", [0, 3])
+def test_nulls_of_any_type_are_valid(kind, rows):
+    found = exact_cast(pa.nulls(rows), kind)
+    found.validate(full=True)
+    assert found.type == kind
+    assert found.to_pylist() == [None] * rows
+    assert found.null_count == rows
+
+
 @pytest.mark.parametrize("kind", [pa.list_(pa.null()), pa.list_view(pa.null())], ids=str)
 def test_more_values_than_offsets_of_32_bits_count_are_refused(kind):
     rows = 2**31

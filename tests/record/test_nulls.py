@@ -225,7 +225,12 @@ def test_one_fill_serves_the_columns_whose_type_takes_it():
     table = pa.table({"x": [1, None], "s": ["a", None], "l": [[1], None]})
     assert find_bad_rows(table, fill=0) == [
         BadRow(1, "s", "null value in s, and fill=0 is not a value of s, which has type string"),
-        BadRow(1, "l", "null value in l, and fill=0 is not a value of l, which has type list<item: int64>"),
+        BadRow(
+            1,
+            "l",
+            "null value in l, and fill=0 is not a value of l, which has type list<item: int64>; expected "
+            'fill={"l": [], "l.values": 0}',
+        ),
     ]
     filled = from_arrow(table, fill={"x": 0, "s": "?", "l": []})
     assert to_arrow(filled).to_pylist()[1] == {"x": 0, "s": "?", "l": []}
@@ -389,3 +394,30 @@ def test_bad_rows_come_once_per_column_in_order_across_chunks():
 def test_bad_rows_are_found_below_empty_lists():
     array = pa.array([[], [[]], [], [[], [1, None]], [[2]], []], pa.list_(pa.list_(pa.int8())))
     assert [bad.row for bad in find_bad_rows(pa.record_batch({"c": array}))] == [3]
+
+
+@pytest.mark.parametrize(
+    ("array", "fill", "expected"),
+    [
+        (pa.array([[1, 2], None]), -1, '{"x": [], "x.values": -1}'),
+        (pa.array([[[1]], None]), -1, '{"x": [], "x.values": [], "x.values.values": -1}'),
+        (pa.array([["a"], None]), "", '{"x": [], "x.values": \'\'}'),
+        (pa.array([[0.5], None], pa.large_list(pa.float32())), 0.0, '{"x": [], "x.values": 0.0}'),
+        (pa.array([[1], None], pa.list_view(pa.int8())), 7, '{"x": [], "x.values": 7}'),
+    ],
+)
+def test_the_refusal_of_a_fill_for_a_list_names_the_fill_of_lists_and_values(array, fill, expected):
+    with pytest.raises(ProviderError) as error:
+        from_arrow(pa.table({"x": array}), fill=fill)
+    assert f"; expected fill={expected}\n" in str(error.value)
+    from_arrow(pa.table({"x": array}), fill=eval(expected))  # the advice is followed
+
+
+@pytest.mark.parametrize(
+    ("array", "fill"),
+    [(pa.array([[1], None]), "a"), (pa.array(["a", None]), 1)],
+)
+def test_a_fill_that_fits_no_level_gets_no_such_advice(array, fill):
+    with pytest.raises((ProviderError, ProviderOptionError)) as error:
+        from_arrow(pa.table({"x": array}), fill=fill)
+    assert "expected fill=" not in str(error.value)

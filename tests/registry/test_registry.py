@@ -213,7 +213,7 @@ def test_a_traceback_is_short_and_shows_the_generated_source():
     frames = traceback.extract_tb(caught.tb)
     assert len(frames) == 3
     assert frames[1].filename == "<op lengths_sum>"
-    assert frames[1].line == "(data, lengths, empty) = check((data, lengths), (empty,), extra)"
+    assert frames[1].line == "(data, lengths, empty) = check((data, lengths), (empty,), _extra, _unknown)"
 
 
 def test_an_error_inside_a_users_op_keeps_its_traceback_and_names_both():

@@ -226,6 +226,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("there is no argument …, expected …", "an argument that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("…: … is missing", "an input or attribute of an op was not given", "`seqflow ops NAME`; for a Sequence the op of `seqflow.auto`", lambda: ops.truncate(X, N)),
         Kind("…: found … inputs, expected …", "an attribute of an op was given by position", "the second line has the keywords", lambda: ops.truncate(X, N, 2)),
         Kind("… has no option …", "an argument that the method does not have", "the second line, or `help`", lambda: sf.Loader(TABLE).to("torch", device="cpu")),
@@ -373,7 +374,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
-        Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],
     IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],

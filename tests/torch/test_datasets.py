@@ -1,6 +1,9 @@
 """Loaders in PyTorch's DataLoader, and training that is stopped and resumed."""
 
+import copy
+import itertools
 import json
+import pickle
 import subprocess
 import sys
 
@@ -224,6 +227,44 @@ def test_no_state_of_batches_that_workers_hand_out(persistent):
     assert loader.state_dict() == begin
     next(iter(loader))  # in this process
     assert loader.state_dict()["batch"] == dataset.state_dict()["loader"]["batch"] == 1
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copied_dataset_does_not_take_the_place_of_its_workers_for_its_own(copied):
+    dataset = copied(iterable(numbers()))
+    batches = iter(DataLoader(dataset, **workers_of(1)))
+    next(batches)
+    for one in (dataset, dataset.loader):
+        with pytest.raises(sf.OpError, match="StatefulDataLoader"):
+            one.state_dict()
+    assert "batches handed out by the workers of a DataLoader" in repr(dataset.loader)
+
+
+def state_after(n):
+    loader = numbers()
+    batches = iter(loader)
+    for _ in range(n):
+        next(batches)
+    return loader.state_dict()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("to_dataset", [False, True])
+@pytest.mark.parametrize("used", [2, 12])
+def test_a_state_that_is_loaded_after_a_pass_reaches_the_workers_or_is_an_error(persistent, to_dataset, used):
+    dataset = iterable(numbers())
+    data = DataLoader(dataset, **workers_of(1, persistent_workers=persistent))
+    assert len(list(itertools.islice(data, used))) == used
+    state = {"loader": state_after(5), "workers": 1} if to_dataset else state_after(5)
+    (dataset if to_dataset else dataset.loader).load_state_dict(state)
+    assert (dataset if to_dataset else dataset.loader).state_dict() == state
+    if persistent:
+        with pytest.raises(sf.OpError, match="make a new DataLoader"):
+            list(data)
+        data = DataLoader(dataset, **workers_of(1))
+    assert ids(data) == [[n] for n in range(5, 12)]
+    with pytest.raises(sf.OpError, match="StatefulDataLoader"):
+        dataset.state_dict()
 
 
 def test_a_loaders_own_state_resumes_under_any_number_of_workers(path):

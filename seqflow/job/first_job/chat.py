@@ -34,8 +34,7 @@ tokenizer = {tokenizer}
 #                     turn_start=["<start_of_turn>user\\n", "<start_of_turn>model\\n"]
 #
 # Only role and content are read. Reasoning (reasoning_content) and tool_calls are columns of their own: write what
-# the model should learn of them into {content} first. A null as {content} makes a bad row. For content in parts see
-# docs/nlp.md.
+# the model should learn of them into {content} first. For content in parts see docs/nlp.md.
 net = '''
 tokens.values, tokens.lengths, labels = tokenize_chat(
     {column}.values.{content}.values, {column}.values.{role}.values,
@@ -65,7 +64,11 @@ class Chat(NamedTuple):
 
     def net(self, seen: Sequence[str], tokenizer: str) -> str:
         """Return the sections of a job that make tokens and labels, for roles that are `seen` in the data."""
-        usual = ("system", "user", "assistant") if self.role == "role" else ("system", "human", "gpt")
+        usual = (
+            ("system", "user", "assistant", "tool")
+            if self.role == "role"
+            else ("system", "human", "gpt", "tool")
+        )
         # other roles are names of a TOML literal in three single quotes
         further = {one for one in seen if one.isprintable() and "'" not in one}
         roles = [*usual, *sorted(further - {*usual})]
@@ -76,7 +79,7 @@ class Chat(NamedTuple):
             tokenizer=json.dumps(tokenizer),
             trained=json.dumps(of_assistant[0] if len(of_assistant) == 1 else of_assistant),
             roles=json.dumps(roles),
-            starts=json.dumps(starts),
+            starts=json.dumps(starts).replace('", "', '",\n        "'),
             **self._asdict(),
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,8 +14,13 @@ from pyarrow import compute
 from seqflow.errors import JobError
 from seqflow.files.place import is_uri
 from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat
+from seqflow.job.job import Job
+from seqflow.job.opening import open_loader
+from seqflow.loader.run.ledger import Ledger
+from seqflow.loader.run.windows import WindowMaker
 from seqflow.printable import printable_line
 from seqflow.providers import Provider
+from seqflow.providers.bad_files import BadFileList
 from seqflow.providers.left_out import LeftOut, open_lenient
 from seqflow.record.selection import select_schema
 
@@ -85,12 +91,36 @@ _SEEN_BYTES, _SEEN_BLOCKS = 64 << 20, 100
 """Bytes and blocks that are read of a source, to see roles, lengths of texts, and bad rows."""
 
 
+class Seen(NamedTuple):
+    """First rows of a source, of which a job was made."""
+
+    table: pa.Table
+    """Columns that were looked at, null in rows that cannot be read."""
+    blocks: int
+    is_all: bool
+
+    def refused_by(self, job: Job) -> str:
+        """Return a sentence about these rows: how many of them a job refuses, and the damaged files among them."""
+        loader = open_loader(job.without_quarantine())
+        listing, ledger = loader.pipeline.listing, Ledger()
+        slices = [one for one in listing.slices() if one.number < self.blocks]
+        maker = WindowMaker(loader.recipe, listing.stamps_of({one.block.origin for one in slices}))
+        for one in slices:
+            ledger.add(maker.read(one, 0)[1])
+        reasons = sum((one.reasons for one in ledger.rejected), Counter())
+        damaged = BadFileList(loader.source.damaged) + ledger.damaged
+        counts = {"bad row": ledger.bad_rows, "damaged file": damaged.num_files}
+        found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+        rows = f"looked at {'all' if self.is_all else 'the first'} {self.table.num_rows:,} rows"
+        lines = [f"  {reason}: {count:,}" for reason, count in reasons.most_common()]
+        return "\n".join([f"{rows}: {' and '.join(found) or 'none is bad'}", *lines])
+
+
 class Start(NamedTuple):
     """A first job, and what was seen of its files."""
 
     text: str
-    seen: str
-    """Sentence about the rows and files that were looked at."""
+    seen: Seen
     tokenizer: Path | None
     """File with the tokenizer of a chat, to be written if it does not exist."""
 
@@ -113,8 +143,8 @@ def starting_job(
     if not len(schema):
         raise JobError(f"init: {paths[0]} has no columns")
     chat = find_chat(schema)
-    table, seen = _look_at(source, chat.columns if chat else _texts(schema) or schema.names[:1])
-    column, of, others = ("tokens", "text", []) if chat else _planned(schema, table)
+    seen = _look_at(source, chat.columns if chat else _texts(schema) or schema.names[:1])
+    column, of, others = ("tokens", "text", []) if chat else _planned(schema, seen.table)
     folder = Path(os.path.abspath(job)).parent
     names = [column] if column is not None else list(schema.names)
     found = [path if is_uri(path) else os.path.relpath(path, folder) for path in paths]
@@ -125,7 +155,16 @@ def starting_job(
         *((f"storage_options.{key} = {_toml(one)}", "of the store") for key, one in (storage or {}).items()),
         *([] if kind is None else [(f"kind = {_toml(kind)}", "the names of the files do not say it")]),
         (f"columns = {_toml(chat.columns if chat else names)}", of_all + also),
-        (f"# fill = {_FILLS[of]}", "what a null becomes; without it a row with one is a bad row"),
+        (
+            f'fill = {{"{chat.column}.values.{chat.content}" = ""}}' if chat else f"# fill = {_FILLS[of]}",
+            "what a null becomes; without it a row with one is a bad row",
+        ),
+        # later lines may be the first with tool_calls
+        *(
+            [('jsonl.extra_fields = "ignore"', "keys that only later lines have")]
+            if source.kind == "jsonl"
+            else []
+        ),
     ]
     tokenizer = folder / "tokenizer.json" if chat else None
     parts = [
@@ -135,7 +174,7 @@ def starting_job(
         _section("order", _ORDER),
     ]
     if chat:
-        parts.append(chat.net(_roles(table, chat), "tokenizer.json"))
+        parts.append(chat.net(_roles(seen.table, chat), "tokenizer.json"))
     elif of == "text":
         parts.append(_NET.format(column))
     parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
@@ -148,8 +187,8 @@ def starting_job(
     return Start("".join(parts), seen, tokenizer)
 
 
-def _look_at(source: Provider, columns: Sequence[str]) -> tuple[pa.Table, str]:
-    """Return columns of the first rows of a source, null in bad rows, and a sentence about what was seen."""
+def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
+    """Return columns of the first rows of a source."""
     left_out, tables = LeftOut.of(source, skips=True), [select_schema(source.schema, columns).empty_table()]
     blocks, size = iter(source.blocks()), 0
     for block in islice(blocks, _SEEN_BLOCKS):
@@ -157,11 +196,7 @@ def _look_at(source: Provider, columns: Sequence[str]) -> tuple[pa.Table, str]:
         size += tables[-1].nbytes
         if size >= _SEEN_BYTES:
             break
-    table = pa.concat_tables(tables)
-    which = "all" if next(blocks, None) is None else "the first"
-    counts = {"bad row": left_out.rows, "damaged file": left_out.files.num_files}
-    found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
-    return table, f"looked at {which} {table.num_rows:,} rows: {' and '.join(found) or 'none is bad'}"
+    return Seen(pa.concat_tables(tables), len(tables) - 1, next(blocks, None) is None)
 
 
 def _roles(table: pa.Table, chat: Chat) -> list[str]:

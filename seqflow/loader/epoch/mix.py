@@ -1,10 +1,10 @@
 """The table of a mix: its rows refer to rows of the tables of its members, in an order set by weights and a seed."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from seqflow.errors import OpError, OpMemoryError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
+from seqflow.loader.epoch.quotas import Quotas
 from seqflow.loader.epoch.table import Missing, Numbering, Table
 from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, settled, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
@@ -44,11 +45,13 @@ class Chunk(NamedTuple):
 class FixedOrder:
     """Order of sources with fixed weights: batch j of a source is due at (j + phase) / share.
 
-    Therefore each source is less than one batch away from its share, and a batch is found without those before it.
+    Therefore a batch is found without those before it. A source whose weight is 0 is never due.
     """
 
     def __init__(self, weights: Sequence[float], phases: Array) -> None:
         self._shares, self._phases = np.array(weights) / sum(weights), phases
+        self.settled = int(_NEVER)
+        """From this batch on, no batch comes: numbers end."""
 
     def members(self, start: int, count: int) -> tuple[Array, Array]:
         """int64 twice: the sources of `count` batches from `start` on, and the number of earlier batches of
@@ -59,12 +62,13 @@ class FixedOrder:
         lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
         highs = np.ceil((start + count) * self._shares + margin).astype(np.int64)
         each = [np.arange(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
-        due = np.concatenate(
-            [
-                (ones + phase) / share
-                for ones, phase, share in zip(each, self._phases, self._shares, strict=True)
-            ]
-        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            due = np.concatenate(
+                [
+                    (ones + phase) / share
+                    for ones, phase, share in zip(each, self._phases, self._shares, strict=True)
+                ]
+            )
         members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
         # equal due times are ordered by source, so that all ranks find the same order
         members = members[np.lexsort((members, due))]
@@ -74,7 +78,8 @@ class FixedOrder:
 
     def near(self, member: int, number: int) -> int | None:
         """Return a batch at most one chunk away from batch `number` of a source; None if it has no such batch."""
-        due = (number + self._phases[member]) / self._shares[member]
+        share = self._shares[member]
+        due = (number + self._phases[member]) / share if share else _NEVER
         return int(due) if due < _NEVER else None
 
 
@@ -83,7 +88,7 @@ class ScheduledOrder:
 
     def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
         self.shares = shares_of(weights)
-        self._settled = settled(self.shares)
+        self.settled = settled(self.shares)
         """From this batch on, no batch comes from a source whose weight stays at 0."""
         self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
         self._members = np.zeros(0, np.int32)
@@ -97,7 +102,7 @@ class ScheduledOrder:
 
     def near(self, member: int, number: int) -> int | None:
         while self._before[-1, member] <= number:
-            if self.shares.end(member) is not None and len(self._members) >= self._settled:
+            if self.shares.end(member) is not None and len(self._members) >= self.settled:
                 return None  # its weight is 0 from here on: this ends every search
             self._grow(len(self._members) + 1)
         return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
@@ -120,37 +125,44 @@ class ScheduledOrder:
 
 
 class Picks:
-    """Source of each batch of an epoch, and the number of its batch there; with quotas, each batch is of all
-    sources.
+    """Sources of each batch of an epoch, and the numbers of their batches; in a mix of rows, each batch has rows
+    of all sources, and the numbers are those of rows.
     """
 
-    def __init__(self, weights: Sequence[Weight], quotas: Sequence[int] | None, key: int) -> None:
-        self._weights, self._quotas = weights, quotas
+    def __init__(self, weights: Sequence[Weight], rows: int | None, key: int) -> None:
+        self._weights = weights
         phases = uniform(sequence_bits(key, len(weights)))
         fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
         self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
         self._order = self._scheduled or FixedOrder(fixed, phases)
+        self.quotas = None if rows is None else Quotas(fixed, rows, phases.tolist())
+        """Rows of each source in each batch; None if each batch comes from one source."""
         # a cache on the method would be shared by all mixes, and keep them in memory
         self._chunk = lru_cache(maxsize=4)(self._found)
 
+    def spans(self, number: int) -> list[tuple[int, int, int]]:
+        """Return members, each with the first of its batches or rows, and the one after the last."""
+        if self.quotas is None:
+            return [(member, of_member, of_member + 1) for member, of_member in self.of(number)]
+        found = zip(self.quotas.before(number), self.quotas.before(number + 1), strict=True)
+        return [(member, start, stop) for member, (start, stop) in enumerate(found) if start < stop]
+
     def of(self, number: int) -> list[tuple[int, int]]:
-        """Return pairs of a member and the number of its batch."""
-        if self._quotas is not None:
-            return [(member, number) for member in range(len(self._quotas))]
+        """Return the member, and the number of its batch, if each batch comes from one source."""
         chunk, at = self._chunk(number // _CHUNK), number % _CHUNK
         return [(chunk.members[at], chunk.numbers[at])]
 
     def before(self, member: int, batch: int) -> int:
-        """Return the number of batches of a member before a batch of the mix."""
-        if self._quotas is not None:
-            return batch
+        """Return the number of batches, or rows, of a member before a batch of the mix."""
+        if self.quotas is not None:
+            return self.quotas.before(batch)[member]
         chunk = self._chunk(batch // _CHUNK)
         return chunk.before[member] + bisect_left(chunk.places[member], batch)
 
     def row(self, member: int, number: int) -> int | None:
-        """Return the batch of the mix that has batch `number` of a member; None if there is none."""
-        if self._quotas is not None:
-            return number
+        """Return the batch of the mix that has batch, or row, `number` of a member; None if there is none."""
+        if self.quotas is not None:
+            return self.quotas.batch_of(member, number)
         near = self._order.near(member, number)
         if near is None:
             return None
@@ -162,24 +174,28 @@ class Picks:
             chunk = self._chunk(at)
         return chunk.places[member][number - chunk.before[member]]
 
+    def end_of(self, member: int, count: int) -> int | None:
+        """Return the batch of the mix before which a member with so many batches, or rows, is exhausted.
+
+        That is the batch for which it has none; in a mix of rows the one after its last row, whose batch is
+        completed by the next pass.
+        """
+        row = self.row(member, count - (self.quotas is not None))
+        return row if row is None or self.quotas is None else row + 1
+
     def check_end(self, counts: Sequence[int | None]) -> None:
         """Raise OpError when an epoch that ends with the last source is endless; `counts` has the known counts."""
-        if self._quotas is not None:
-            return
         shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
-        stops = [
-            min(
-                int(
-                    shares.reached(member, np.array([min(count or 1, LARGEST) * shares.unit]), LARGEST + 1)[0]
-                ),
-                end,
-            )
-            for member, count in enumerate(counts)
-            for end in [shares.end(member) or LARGEST + 1]
-        ]
-        shortest = min((stop for stop, count in zip(stops, counts, strict=True) if count), default=LARGEST)
-        if max(stops) > min(LARGEST, _PASSES * shortest):
-            member = int(np.argmax(stops))
+        each = 1 if self.quotas is None else self.quotas.n
+        stops = {}
+        for member, count in enumerate(counts):
+            if self._weights[member] != 0:
+                target = min(-(-(count or 1) // each), LARGEST) * shares.unit
+                reached = int(shares.reached(member, np.array([target]), LARGEST + 1)[0])
+                stops[member] = min(reached, shares.end(member) or LARGEST + 1)
+        shortest = min((stop for member, stop in stops.items() if counts[member]), default=LARGEST)
+        member = max(stops, key=lambda member: stops[member])
+        if stops[member] > min(LARGEST, _PASSES * shortest):
             raise OpError(
                 f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch "
                 f"with stop='all' would have more than {min(LARGEST, _PASSES * shortest):,} batches\n"
@@ -188,17 +204,52 @@ class Picks:
 
     def end(self, member: int) -> int | None:
         """Return the batch from which on a member has a weight of 0; None if its weight stays above 0."""
+        if self._weights[member] == 0:
+            return 0
         return None if self._scheduled is None else self._scheduled.shares.end(member)
 
+    def would_come(self, member: int, batch: int) -> bool:
+        """Return whether a member without batches ends the mix before the batch after this one; if it has a
+        weight from the beginning, it always does.
+        """
+        weight = self._weights[member]
+        if (weight.at(0) if isinstance(weight, Schedule) else weight) > 0:
+            return True
+        return weight != 0 and self.before(member, batch + 1) > 0
+
+    def total(self, counts: Mapping[int, int], stop: str) -> int:
+        """Return the number of batches of an epoch, from the batches, or rows, of a pass over each member."""
+        if stop == "all":
+            self.check_end([counts.get(member, 0) for member in range(len(self._weights))])
+            ends = [
+                min(end for end in (self.end_of(*of), self.end(of[0])) if end is not None)
+                for of in counts.items()
+            ]
+            return max(ends, default=0)
+        found: list[int] = []
+        quotas = self.quotas
+        least = {of: 0 if quotas is None else quotas.earliest(*of) or 0 for of in counts.items()}
+        for of in sorted(least, key=lambda of: least[of]):
+            # a row of a source that comes rarely takes long to be found
+            if least[of] <= min(found, default=least[of]) and (row := self.row(*of)) is not None:
+                found.append(row)
+        return min(found, default=0)
+
     def numbering(self, member: int, done: int) -> Numbering:
-        """Return the numbering in the mix of the batches of a member, after `done` batches of earlier passes."""
+        """Return the numbering in the mix of the batches, or rows, of a member, after `done` of earlier passes."""
 
         def outer(numbers: Array) -> Array:
-            rows, last = [], 0
-            for number in (numbers + done).tolist():
-                row = self.row(member, number)
-                last = last if row is None else row  # after its last batch no other of the member comes
-                rows.append(last)
+            if self.quotas is not None and len(numbers):
+                # a batch has many rows: look up batches, not rows
+                first, last = (self.row(member, int(numbers[at]) + done) for at in (0, -1))
+                assert first is not None
+                assert last is not None
+                before = [self.before(member, batch) for batch in range(first, last + 1)]
+                return first + np.searchsorted(before, numbers + done, side="right") - 1
+            rows = [self.row(member, number) for number in (numbers + done).tolist()]
+            if None in rows:  # batches that never come belong where the last one is that does
+                last = self.row(member, self.before(member, self._order.settled) - 1)
+                rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)
 
         return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
@@ -221,15 +272,16 @@ class MixRow(NamedTuple):
     """One batch of a mix."""
 
     number: int
-    parts: tuple[tuple[int, int, int], ...]
-    """Member, pass, and row of its table, of each part."""
+    parts: tuple[tuple[int, int, int, int], ...]
+    """Member, pass, and the first of the rows of its table and the one after the last, of each part."""
 
 
 class MixTable:
     """The batches of a mix by their numbers: row k exists if each member has its last row before row k + 1.
 
     With `stop="all"`, an exhausted member begins another pass in a new order: `table_of` gives the table of a
-    member and a pass. `start` is the row at which a run goes on.
+    member and a pass. `refuse` raises the error for a member without rows. `start` is the row at which a run
+    goes on.
     """
 
     what = "Mix"
@@ -241,14 +293,17 @@ class MixTable:
         table_of: Callable[[int, int], Table],
         counts: Sequence[list[int]],
         stop: str,
+        refuse: Callable[[int], NoReturn],
         start: int = 0,
     ) -> None:
         self.picks, self._table_of, self.counts = picks, table_of, counts
         """`counts` has the number of rows of each pass of a member that has ended."""
         self.total: int | None = None
-        self._stops_first = stop == "first"
+        self._stops_first, self._refuse = stop == "first", refuse
         self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
         """For each member, the row at which its first pass has ended."""
+        self._empty: list[int] = []
+        """Members whose first pass has no rows."""
         self._known = start
         """All rows before this one are known to exist."""
 
@@ -281,13 +336,16 @@ class MixTable:
             return found
         if not found:
             return None
-        return MixRow(k, tuple(self._part(member, j) for member, j in self.picks.of(k)))
+        return MixRow(k, tuple(part for of in self.picks.spans(k) for part in self._parts(*of)))
 
-    def _part(self, member: int, j: int) -> tuple[int, int, int]:
-        """Return member, pass and row of row j of a member, counted over all passes."""
-        ends = list(accumulate(self.counts[member]))
-        at = bisect_right(ends, j)
-        return member, at, j - (ends[at - 1] if at else 0)
+    def _parts(self, member: int, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield member, pass and rows of some rows of a member, which are counted over all passes."""
+        ends = list(accumulate(self.counts[member], initial=0))
+        while start < stop:
+            at = bisect_right(ends, start) - 1
+            end = stop if at + 1 == len(ends) else min(stop, ends[at + 1])
+            yield member, at, start - ends[at], end - ends[at]
+            start = end
 
     def passes_before(self, member: int, row: int) -> list[int]:
         """Return the number of rows of each ended pass of a member, once all rows before `row` were looked up."""
@@ -304,7 +362,11 @@ class MixTable:
         """Look up the rows up to k in all members; set `total` if the epoch ends before row k + 1."""
         ends: list[int] = []
         for member in range(len(self.counts)):
-            end = self._end_of(member, self.picks.before(member, k + 1) - 1)
+            # a source without rows is found at once
+            first = 0 if self.picks.would_come(member, 0) else -1
+            if self.picks.quotas is not None and not self._stops_first:
+                first = max(first, self.picks.before(member, k))  # its last row may have come before
+            end = self._end_of(member, max(first, self.picks.before(member, k + 1) - 1))
             if isinstance(end, Missing):
                 return end
             if end is not None:
@@ -317,6 +379,9 @@ class MixTable:
         if not ends:
             return True
         self.total = min(ends)
+        for member in self._empty:
+            if self.picks.would_come(member, self.total):
+                self._refuse(member)
         for member, ended in enumerate(self.counts):
             # a pass that began after the end of the epoch has not begun
             while ended and self.picks.before(member, self.total + 1) <= sum(ended):
@@ -337,12 +402,13 @@ class MixTable:
             if found:
                 return None
             assert table.total is not None
-            end = self.picks.row(member, done + table.total)
+            if table.total == 0:
+                self._empty.append(member)
             if self._stops_first or table.total == 0:
-                return end
+                return self.picks.row(member, done + table.total)
             ended.append(table.total)
             if self._first_ends[member] is None:
-                self._first_ends[member] = end
+                self._first_ends[member] = self.picks.end_of(member, done + table.total)
                 self.check_end()
 
     def _over(self, member: int, k: int) -> int | None:

@@ -10,7 +10,7 @@ planned first.
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -218,21 +218,27 @@ class RowStream(Stream):
         return min(row + (place - batch) * self.n, self.ends[-1])
 
     def row(self, number: int, stream: int, place: int) -> Row:
-        ends, start = self.ends, self.first_row(place)
+        start = self.first_row(place)
         # batches before the last restart may be shorter
-        stop = min(start + self.n, ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
-        window = bisect_right(ends, start) - 1
-        inside = place - self.firsts[window]
-        if stop <= ends[window + 1]:
-            before = ends[window]
-            return Row(number, stream, place, window, inside, ((window, start - before, stop - before),))
-        pieces, at = [], window
+        stop = min(start + self.n, self.ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
+        pieces = self._pieces(start, stop)
+        window = pieces[0][0]
+        return Row(number, stream, place, window, place - self.firsts[window], pieces)
+
+    def _pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
+        """Return the windows of some data rows, at least one, each with its part of them."""
+        ends = self.ends
+        at = bisect_right(ends, start) - 1
+        before = ends[at]
+        if stop <= ends[at + 1]:
+            return ((at, start - before, stop - before),)
+        pieces = []
         while start < stop:
             end = min(stop, ends[at + 1])
             if end > start:  # windows without rows are stepped over
                 pieces.append((at, start - ends[at], end - ends[at]))
             start, at = end, at + 1
-        return Row(number, stream, place, window, inside, tuple(pieces))
+        return tuple(pieces)
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
         first, _ = super().windows_of(places)
@@ -266,6 +272,18 @@ class RowStream(Stream):
         first = self.first_row(self.start_batch)
         is_left = np.minimum(ends[1:], self.kept) <= np.maximum(ends[:-1], first)
         return (self.start + np.flatnonzero(is_left)).tolist()
+
+
+class SingleRows(RowStream):
+    """Batches of single rows, of which a mix takes as many as it needs."""
+
+    def __init__(self, rows: Sequence[int] | Array) -> None:
+        super().__init__(rows, 1)
+
+    def part(self, stream: int, start: int, stop: int) -> Row:
+        """Return the rows `start` … `stop` - 1 as one row of the table: that of the last of them."""
+        pieces = self._pieces(start, stop)
+        return Row(-1, stream, stop - 1, pieces[-1][0], start, pieces)
 
 
 class Turns:
@@ -420,6 +438,14 @@ class Table:
     def num_known(self) -> int:
         """Number of rows, or of rows planned so far."""
         return sum(one.planned for one in self.streams) if self.total is None else self.total
+
+    def parts(self, start: int, stop: int) -> Iterator[Row]:
+        """Yield the rows `start` … `stop` - 1, all of one stream together; the streams are `SingleRows`."""
+        for number, stream in enumerate(self.streams):
+            first, last = (self.turns.before(number, k) for k in (start, stop))
+            if first < last:
+                assert isinstance(stream, SingleRows)
+                yield stream.part(number, first, last)
 
     def windows_of(self, numbers: Array) -> tuple[Array, Array, Array]:
         """int64 three times: stream, first and last window of many rows of a counted table."""

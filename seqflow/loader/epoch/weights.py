@@ -100,7 +100,9 @@ def check_together(weights: Sequence[Weight]) -> None:
             f"Mix: the sum of the weights is {sum(most)}, expected a finite number\n  divide all by one"
         )
     schedules = [weight for weight in weights if isinstance(weight, Schedule)]
-    if len(schedules) < len(weights):
+    if not any(most):
+        raise OpError("Mix: all weights are 0, expected one above 0")
+    if any(weight for weight in weights if not isinstance(weight, Schedule)):
         return
     keys = {number for schedule in schedules for number, _ in schedule.points}
     numbers = np.array(sorted(keys | {number - 1 for number in keys if number}), np.int64)

@@ -13,7 +13,7 @@ from seqflow.errors import OpError
 from seqflow.files.place import Files, absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.modules import module_texts
-from seqflow.identity.samples import sampled_digest
+from seqflow.identity.samples import digest_of_samples, sampled_digest
 from seqflow.identity.sections import by_value, differences, listed, section, shown
 from seqflow.identity.transform_differences import is_texts, transform_differences
 from seqflow.identity.transforms import transform_identity
@@ -91,6 +91,7 @@ class LoaderIdentity:
             "bad_rows": recipe.bad_rows,
             **_bad_files(recipe.source),
             **self._conditions("keep", "require"),
+            **({} if recipe.member is None else {"member": recipe.member}),
         }
 
     def _conditions(self, *options: str) -> dict[str, Any]:
@@ -276,8 +277,12 @@ def _digest_of(store: Files, path: str) -> str | None:
     """Return the digest of samples of a file; for an object of a store, which is not read for it, of its version."""
     if not is_uri(path):
         return sampled_digest(path)
-    entry = store.entry(path)
-    return None if entry is None else digest_of_text(f"{entry.size} {entry.version}")
+    if (entry := store.entry(path)) is None:
+        return None
+    # the versions of a store in memory are numbers, which another one has, too
+    if not entry.version or path.startswith("memory:"):
+        return digest_of_samples(lambda count, start: store.read(path, start, start + count), entry.size)
+    return digest_of_text(f"{entry.size} {entry.version}")
 
 
 def _columns(recipe: Recipe) -> list[str] | None:
@@ -520,13 +525,17 @@ def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
             return f"{path} is gone"
         if path not in before:
             return f"{path} is new"
-        (size, rows, content), (new_size, new_rows, new_content) = before[path], after[path]
-        if (size, rows) != (new_size, new_rows):
-            if rows is None or new_rows is None:
-                return f"{path} had {size} bytes, and has {new_size} now"
-            return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
+        (*sizes, content), (*new_sizes, new_content) = before[path], after[path]
+        counts = zip(sizes, new_sizes, ("bytes", "rows"), strict=True)
+        differing = [(had, has, unit) for had, has, unit in counts if None not in (had, has) and had != has]
+        if differing:
+            had_all = " and ".join(f"{had} {unit}" for had, _, unit in differing)
+            return f"{path} had {had_all}, and has {' and '.join(str(has) for _, has, _ in differing)} now"
         if content != new_content:
             return f"{path} has other content, of the same size"
+        if sizes != new_sizes:
+            known = ("were" if None in new_sizes else "were not", "are not" if None in new_sizes else "are")
+            return "the rows of {} {} known, and {} now".format(path, *known)
     return "the files are in another order"
 
 

@@ -25,7 +25,7 @@ from seqflow.record import Record, Valid
 from seqflow.record.from_arrow.reader import is_read
 from seqflow.record.selection import leaf_types, select_schema
 
-BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
+BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS, MEMBERS = range(7)
 """Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Do not renumber them: the
 order of rows would change, and saved states would resume at other rows."""
 
@@ -83,6 +83,10 @@ class Recipe:
     """Conditions on prepared rows; rows for which one is false are left out."""
     require: tuple[RowCondition, ...] = ()
     """Conditions on prepared rows that are kept; rows for which one is false are bad rows."""
+    member: int | None = None
+    """Number of the source in a mix; None if it is not in a mix."""
+    of_rows: bool = False
+    """Whether the source gives rows, not batches, to a mix."""
 
     @property
     def keeps_going(self) -> bool:
@@ -169,9 +173,10 @@ class Recipe:
 
     def key(self, epoch: int, *numbers: int) -> int:
         """Return the key of random numbers for a purpose; it is independent of rank and thread, so that all
-        make the same batches.
+        make the same batches. The sources of a mix do not share numbers.
         """
-        return key_of(0 if self.shuffle is None else self.shuffle.seed, epoch, *numbers)
+        seed = 0 if self.shuffle is None else self.shuffle.seed
+        return key_of(seed if self.member is None else key_of(seed, MEMBERS, self.member), epoch, *numbers)
 
     def seed(self, own: int, *, epoch: int, purpose: int, numbers: tuple[int, int]) -> int:
         """Return the seed of a random op of `prepare` or `net`, made from its own."""
@@ -237,7 +242,9 @@ def check_unchanged(stamps: Stamps, path: str, may_be_gone: bool) -> None:
     """Raise ProviderError when a file has changed since its blocks were listed, or is gone and may not be."""
     then = None if is_uri(path) else stamps.get(path)
     if then is not None and (now := stamp_of(path)) != then and not (now is None and may_be_gone):
-        what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+        what = f"was written again, with {then[0]} bytes as before"
+        if now is None or now[0] != then[0]:
+            what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now"
         raise ProviderError(
             f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
         )

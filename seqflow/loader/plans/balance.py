@@ -1,6 +1,7 @@
 """Balance: costs of rows in a model, so that the ranks of a step get batches with equal costs."""
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.arguments import at_least_one, is_number
 from seqflow.deprecated_names import renamed_fields
-from seqflow.errors import BatchPlanError, OpError
+from seqflow.errors import BatchPlanError, ExpressionError, OpError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.window_rows import Pieces, WindowRows, elements_below
@@ -19,6 +20,8 @@ LENGTH, LONGEST = "length", "longest"
 """Names in a cost besides columns: the elements of a piece, and those of the longest in its batch."""
 _SCALE = float(1 << 40)
 """Largest cost after scaling costs that are not integers to whole units: totals are then the same on all machines."""
+_MOST_BATCHES = 1 << 24
+"""Largest number of batches whose rows are exchanged: several numbers are kept for each of them."""
 
 
 @renamed_fields()
@@ -65,6 +68,13 @@ class Balance:
         if self.pool == "window":
             object.__setattr__(self, "pool", None)
         at_least_one("Balance", group=self.group, steps_of=self.steps_of, pool=self.steps_in_pool)
+        together = self.step * (self.steps_in_pool or 1)
+        if together > _MOST_BATCHES:
+            raise OpError.of(
+                "Balance.group",
+                f"times steps_of and pool is {together} batches, expected at most {_MOST_BATCHES}",
+                advice='pool="window" exchanges rows between all steps of a window',
+            )
         if (self.linear is None) == (self.cost is None):
             given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"
             raise OpError.of(
@@ -95,8 +105,11 @@ class Balance:
     def costs_of(self, sizes: Array) -> Array:
         """int64 or float64[P]: the costs of pieces of these sizes, by `linear`."""
         assert self.linear is not None
-        linear = int(self.linear) if float(self.linear).is_integer() else float(self.linear)
-        return sizes * (sizes + linear)
+        linear, most = float(self.linear), int(sizes.max(initial=0))
+        if linear.is_integer() and _sum_fits(most * (most + int(linear)), len(sizes)):
+            return np.asarray(sizes * (sizes + int(linear)))
+        with np.errstate(over="ignore"):
+            return np.asarray(sizes * (sizes + linear))
 
     def piece_costs(
         self, pieces: Pieces, rows: WindowRows, longest: Array | None = None, cut: Collection[str] = ()
@@ -114,6 +127,13 @@ class Balance:
             for name in expression.inputs
         }
         found = np.asarray(expression(**values))
+        if found.dtype.kind in "iu":
+            with suppress(ExpressionError):  # of operators on bits, which take no floats
+                # integers wrap without an error: the same expression in floats shows it
+                about = np.asarray(
+                    expression(**{name: np.asarray(of, np.float64) for name, of in values.items()})
+                )
+                found = found if _sum_fits(np.abs(about).max(initial=0), len(pieces.sizes)) else about
         return np.broadcast_to(found, pieces.sizes.shape)
 
     def check(self, record: Record) -> None:
@@ -166,7 +186,12 @@ def whole_costs(costs: Array) -> Array:
 
 def _fit(costs: Array) -> bool:
     """Return whether the sum of integers fits an int64."""
-    return int(costs.max()) < 2**62 // len(costs)
+    return _sum_fits(int(costs.max()), len(costs))
+
+
+def _sum_fits(most: float, count: int) -> bool:
+    """Return whether an int64 holds the sum of so many integers up to `most`."""
+    return most < 2**62 // max(1, count)
 
 
 class Slots(NamedTuple):

@@ -219,10 +219,13 @@ class TokenBudget(BatchPlan):
     def _batch_of(self, sizes: Array) -> Array:
         """int64[rows]: the batch of each row, all of which are within the budget. Empty rows fit anywhere."""
         filled, empty = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
-        costs, budget = sizes[filled], self.max_tokens
+        costs, budget = sizes[filled], min(self.max_tokens, _LARGEST)
         if self.linear is not None:
-            costs = np.rint(costs * (costs + self.linear)).astype(np.int64)
-            budget = round(budget * (budget + self.linear))
+            linear, largest = float(self.linear), float(costs.max(initial=0))
+            # whole units, of which all rows together have fewer than the kernel takes
+            unit = max(1.0, len(costs) * (largest / _LARGEST) * (largest + linear))
+            costs = np.rint(costs * ((costs + linear) / unit)).astype(np.int64)
+            budget = round(min(budget * ((budget + linear) / unit), _LARGEST))
         packing = kernels.plan_packing(costs, budget, "best_fit", self.max_rows or 0)
         batches = np.arange(len(packing.pieces))
         found = np.zeros(len(sizes), np.int64)
@@ -232,9 +235,10 @@ class TokenBudget(BatchPlan):
             found[empty] = numbers % max(1, len(batches))
             return found
         # empty rows fill up the batches, and those that are left make batches of their own
-        rooms = np.cumsum(self.max_rows - packing.pieces)
+        most = min(self.max_rows, len(sizes))
+        rooms = np.cumsum(most - packing.pieces)
         left = np.maximum(numbers - (int(rooms[-1]) if len(rooms) else 0), 0)
-        found[empty] = np.searchsorted(rooms, numbers, side="right") + left // self.max_rows
+        found[empty] = np.searchsorted(rooms, numbers, side="right") + left // most
         return found
 
     def _stops(self, sizes: Array) -> tuple[Array, int]:
@@ -249,13 +253,19 @@ class TokenBudget(BatchPlan):
         return stops, int(tokens < self.max_tokens and len(last) != self.max_rows)
 
 
+_LARGEST = 2**60
+"""Largest budget that is given to the kernel; no batch reaches it."""
+
+
 def token_stops(plan: TokenBudget, sizes: Array) -> Array:
     """Return the row after each batch: as many rows as fit into the budget."""
     ends = kernels.lengths_to_offsets(sizes)
-    # for each row that may start a batch, the first that does not fit any more
-    beyond = np.searchsorted(ends, ends[:-1] + plan.max_tokens, side="right") - 1
+    # for each row that may start a batch, the first that does not fit any more; limits above all rows are cut to
+    # these, so that no sum exceeds an int64
+    budget = min(plan.max_tokens, int(ends[-1]))
+    beyond = np.searchsorted(ends, ends[:-1] + budget, side="right") - 1
     if plan.max_rows is not None:
-        beyond = np.minimum(beyond, np.arange(len(sizes)) + plan.max_rows)
+        beyond = np.minimum(beyond, np.arange(len(sizes)) + min(plan.max_rows, len(sizes)))
     following, stops, row = beyond.tolist(), [], 0
     while row < len(following):
         row = following[row]
@@ -378,7 +388,9 @@ class Buckets(BatchPlan):
             return np.zeros(0, np.int64)
         in_order = np.sort(sizes)
         tokens = np.cumsum(in_order)
-        shares = np.arange(1, self.boundaries) * int(tokens[-1]) // self.boundaries
+        total = int(tokens[-1])
+        number = min(self.boundaries, total + 1)  # more have no token each
+        shares = np.arange(1, number) * total // number
         return np.unique(in_order[np.searchsorted(tokens, shares)])
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from seqflow.arguments import FilePath
 from seqflow.drawing.tables import html_table
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.kernels.arrays import Array
@@ -92,7 +93,7 @@ class BadRows:
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
     """Treatment of a bad row: an error, omitted, or omitted and written to `path`."""
-    path: str | Path | None = None
+    path: FilePath | None = None
     """File of the omitted rows, with "quarantine"."""
     max: int | None = None
     """Largest number of bad rows; more are an error."""

@@ -1,13 +1,14 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
+from seqflow.identity.sections import by_value, section
 from seqflow.json_form import is_count, numbered
 from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
@@ -47,6 +48,27 @@ _SUMMED = (
     "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
 )  # fmt: skip
 """Counts of a mix that are sums over its sources."""
+ORDER = 2
+"""Number of the meaning of seeds and weights in a mix, in its records: it rises when one of them changes."""
+
+
+def _other_order(order: Any) -> str:
+    return (
+        f"the record of a mix has order {order}, expected {ORDER}: another version of seqflow made it, which puts "
+        "the rows of the sources in another order"
+    )
+
+
+def _differences(name: str, before: Any, after: Any) -> Iterator[str]:
+    """Yield the differences of two mixes; one sentence if their orders cannot be compared."""
+    orders = [one.get("order", 1) if isinstance(one, Mapping) else None for one in (before, after)]
+    if None in orders or orders[0] == orders[1]:
+        yield from by_value(name, before, after)
+    else:
+        yield _other_order(orders[0])
+
+
+section("mix", _differences)
 
 
 @dataclass(eq=False, repr=False)
@@ -56,7 +78,8 @@ class MixPipeline:
     members: Sequence[Pipeline]
     names: tuple[str, ...]
     weights: Sequence[Weight]
-    quotas: list[int] | None
+    rows: int | None
+    """Rows of a batch if each has rows of all sources; None if each comes from one source."""
     seed: int
     stop: str
     column: str | None
@@ -91,12 +114,14 @@ class MixPipeline:
         """Return the batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
-            tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
+            numbers = np.array([self.members[member].recipe.member for member in members], np.int64)
+            tensors = {**tensors, self.column: np.repeat(numbers, counts)}
             parents = {**parents, self.column: None}
-        names = tuple(self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
+        names = (self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
         return LoadedBatch(
-            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, sources=names
-        )
+            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number,
+            sources=tuple(dict.fromkeys(names)),
+        )  # fmt: skip
 
     def step_size(self) -> int | None:
         """Return the number of batches of a step; None if steps are not used."""
@@ -134,24 +159,33 @@ class MixPipeline:
 
     def num_batches(self, epoch: int) -> int | None:
         """Return the number of batches of an epoch; None if that of some source is not known before reading."""
-        counts = [member.num_batches(epoch) for member in self.members]
+        picks = self.picks(epoch)
+        counts = [
+            0 if picks.end(number) == 0 else member.num_batches(epoch)
+            for number, member in enumerate(self.members)
+        ]
         if None in counts:
             return None
-        picks = self.picks(epoch)
-        if self.stop == "all":
-            picks.check_end(counts)
-        ends = [picks.row(number, count) for number, count in enumerate(counts) if count is not None]
-        first = [end for end, count in zip(ends, counts, strict=True) if end is not None and count == 0]
-        if self.stop == "first":
-            total = min(end for end in ends if end is not None)
-        else:
-            done = [[end, picks.end(number)] for number, end in enumerate(ends)]
-            total = min([max(min(one for one in of if one is not None) for of in done), *first])
+        total = picks.total({number: count for number, count in enumerate(counts) if count}, self.stop)
+        for number, count in enumerate(counts):
+            if count == 0 and picks.would_come(number, total):
+                self.refuse_empty(number)
         return Skips(self.skip, epoch).kept_before(total)
+
+    def refuse_empty(self, number: int, read: int = 0) -> NoReturn:
+        """Raise the error for a source without batches, of which so many rows were read."""
+        why = (
+            f"none of the {read:,} rows that were read is left" if read else "it has no rows, or none is left"
+        )
+        raise BatchPlanError(
+            f"Mix: source {self.names[number]!r} has no batch: {why}\n"
+            "  conditions, filters of the plan and policies for bad rows and files leave rows out; "
+            "a source with a weight of 0 may be empty"
+        )
 
     def picks(self, epoch: int) -> Picks:
         """Return the assignment of batches of the sources to the batches of an epoch."""
-        return Picks(self.weights, self.quotas, key_of(self.seed, epoch))
+        return Picks(self.weights, self.rows, key_of(self.seed, epoch))
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the entries of a state besides the place."""
@@ -161,7 +195,7 @@ class MixPipeline:
         weights = [one.to_json() if isinstance(one, Schedule) else one for one in self.weights]
         return {
             "weights": weights, "seed": self.seed, "stop": self.stop, "column": self.column,
-            "quotas": self.quotas,
+            "rows": self.rows, "order": ORDER,
             **({"skip": [list(span) for span in self.skip]} if self.skip else {}),
         }  # fmt: skip
 
@@ -169,6 +203,10 @@ class MixPipeline:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
         check_form("a Mix", state, _FORM)
+        if (order := state["settings"].get("order", 1)) != ORDER:
+            raise OpError(
+                f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
+            )
         check_settings(state["settings"], self._settings(), changes)
         for name in ("sources", "members"):
             if len(state[name]) != len(self.members):
@@ -283,7 +321,9 @@ class MixRun:
         """For each of the totals, the rows for which it is 0."""
         self.picks = mix.picks(start.epoch)
         ended = [list(saved["passes"]) for saved in start.members]
-        self.table = MixTable(self.picks, lambda *of: self.run(*of).table, ended, mix.stop, start.batch)
+        self.table = MixTable(
+            self.picks, lambda *of: self.run(*of).table, ended, mix.stop, self._refuse, start.batch
+        )
         if start.ended:
             self.table.total = start.batch
         self._runs: dict[tuple[int, int], SourceRun] = {}
@@ -291,6 +331,15 @@ class MixRun:
         self._first: MixRun | None = None
         self._step: tuple[int, Mapping[str, int | float]] = -1, {}
         """The last requested step, and the totals over its batches."""
+
+    def _refuse(self, member: int) -> NoReturn:
+        """Raise the error for a source without batches."""
+        stats = self._of_members[member]
+        for (of, _), run in self._runs.items():
+            if of == member:
+                run.count_rest(None)
+        self._consumer.handlers[member].check(stats)
+        self.mix.refuse_empty(member, stats.rows_read)
 
     def run(self, member: int, number: int) -> SourceRun:
         """Return the run of a pass of a member."""
@@ -329,12 +378,14 @@ class MixRun:
     def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
         """Return the parts of a row; None if that requires waiting."""
         parts = []
-        for member, number, inside in row.parts:
+        for member, number, start, stop in row.parts:
             run = self.run(member, number)
-            turn = turn_at(run, inside, wait=wait)
-            if turn is None:
-                return None
-            parts.append((member, number, run, turn))
+            of_rows = self.mix.rows is not None
+            turns = [run.of(one, stop, wait=wait) for one in run.table.parts(start, stop)] if of_rows else []
+            for turn in turns if of_rows else [turn_at(run, start, wait=wait)]:
+                if turn is None:
+                    return None
+                parts.append((member, number, run, turn))
         return tuple(parts)
 
     def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
@@ -469,9 +520,6 @@ class MixRun:
     def end(self, iteration: Iteration) -> None:
         for member, counts in enumerate(self.table.counts):
             self._count_rest(member, len(counts) + 1)
-        for (member, _), run in self._runs.items():
-            if run.table.total == 0:  # a source without batches ends the mix
-                self._consumer.handlers[member].check(self._of_members[member])
 
     def sum_counts(self) -> None:
         """Set the counts of the mix to the sums over its members."""

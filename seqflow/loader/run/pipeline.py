@@ -1,6 +1,7 @@
 """The pipeline of one source: its windows are scheduled, read and made into the batches of any epoch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, SingleRows, Stream, Table
 from seqflow.loader.order.conditions import fulfilling
 from seqflow.loader.order.identity import (
     AddedFiles,
@@ -74,6 +75,9 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self.listing = Listing(self.recipe)
+        self._connect()
+
+    def _connect(self) -> None:
         self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
         self._kept, self._index = KeptWindow(), None
         if self.index is not None:
@@ -101,6 +105,15 @@ class Pipeline:
         return Pipeline(
             recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
         )
+
+    def as_member(self, number: int, counted: Collection[str], *, of_rows: bool) -> "Pipeline":
+        """Return the same pipeline as a source of a mix, with a number of its own, by which its order differs
+        from those of the others. Totals are made of the tensors `counted`.
+        """
+        found, all_counted = copy(self), {*self.recipe.counted, *counted}
+        found.recipe = replace(self.recipe, member=number, of_rows=of_rows, counted=all_counted)
+        found._connect()
+        return found
 
     # Iterating
 
@@ -288,6 +301,8 @@ class Pipeline:
         recipe, plan = self.recipe, self.recipe.batch
         before = None if kept is None else (kept[0].turns, kept[1])
         rows = self._rows_of(dealt)
+        if rows is not None and recipe.of_rows:
+            return Table([SingleRows(of) for of in rows], None, before)
         if rows is not None:
             assert plan.rows_across is not None
             streams: Sequence[Stream] = [

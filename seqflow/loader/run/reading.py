@@ -9,7 +9,7 @@ from itertools import groupby
 from time import perf_counter
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.table import Missing, Row, RowStream, Table
+from seqflow.loader.epoch.table import Missing, Row, RowStream, SingleRows, Table
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
 from seqflow.loader.plans.dealing import Span
@@ -359,7 +359,7 @@ class PlannedRows:
         if not stream.crosses:
             return opened, opened[0].batches, row.inside
         assert isinstance(stream, RowStream)
-        return self._batches_across(stream.n, row, opened)
+        return self._batches_across(None if isinstance(stream, SingleRows) else stream.n, row, opened)
 
     def planned(self, row: Row, stop: int, *, wait: bool) -> tuple[tuple[OpenWindow, ...], Span] | None:
         """Return windows and batches of a row, and of the rows before place `stop` of its stream that the same
@@ -376,16 +376,16 @@ class PlannedRows:
             last = min(len(batches), at + stop - row.place)
         return opened, Span(batches, at, last)
 
-    def _batches_across(self, n: int, row: Row, opened: tuple[OpenWindow, ...]) -> Planned:
-        """Return planned batches of n rows that run across windows."""
+    def _batches_across(self, n: int | None, row: Row, opened: tuple[OpenWindow, ...]) -> Planned:
+        """Return planned batches of n rows that run across windows; without n, one batch of any number."""
         own = opened[0]
         _, start, stop = row.pieces[0]
 
         def batches_of(rows: WindowRows) -> WindowBatches:
             # Rows draws no random numbers, so any key gives the same batches
-            return Rows(n).of_window(rows, own.lengths, 0, own.window.number)
+            return Rows(n or rows.num_rows).of_window(rows, own.lengths, 0, own.window.number)
 
-        if stop - start == n:
+        if n is not None and stop - start == n:
             lead = start % n
             if not lead:
                 return opened, own.batches, start // n

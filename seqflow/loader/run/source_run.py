@@ -25,8 +25,9 @@ class SourceRun:
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Window of the last batch handed out, if batches are counted while they are read."""
         deal, skips, first = consumer.deal, consumer.skips, consumer.skips.kept_before(epoch.start.batch)
-        # parts cut pools: those of a later part are not known yet
-        reach = None if epoch.steps is None or consumer.parts is not None else self._reach
+        # parts cut pools: those of a later part are not known yet; of single rows there are too many
+        cuts = consumer.parts is not None or maker.recipe.of_rows
+        reach = None if epoch.steps is None or cuts else self._reach
         ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach)
         self._windows = WindowReader(epoch, maker, consumer, ahead)
         if damaged := maker.recipe.source.damaged:

@@ -12,7 +12,7 @@ from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.deal import AnyTable, PoolRows, Skips, Steps
 from seqflow.loader.epoch.ranks import Ranks
-from seqflow.loader.epoch.table import Missing, Row, Stream
+from seqflow.loader.epoch.table import Missing, Row, SingleRows, Stream
 from seqflow.loader.order.recipe import STEPS, Recipe
 from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
 from seqflow.loader.plans.plan import WindowBatches
@@ -28,16 +28,27 @@ PlannedBatches = tuple[Row, tuple[OpenWindow, ...], Span]
 class Pool:
     """The batches of one stream in a pool of steps, as they are made."""
 
-    def __init__(self, at: PoolRows, found: Sequence[PlannedBatches]) -> None:
+    def __init__(self, at: PoolRows, found: Sequence[PlannedBatches], stream: Stream) -> None:
         self.first, self.stop = at.first, at.stop
         self.found = found
-        self.starts = np.cumsum([0, *(span.stop - span.start for _, _, span in found)])
         self.windows, self.spans = _joined(found)
+        self.batches, counts = at.numbers, np.ones(len(at.numbers), np.int64)
+        """The number in the epoch of each batch."""
+        if isinstance(stream, SingleRows):
+            # the rows of one batch of the mix are dealt as a batch
+            self.batches, counts = np.unique(at.numbers, return_counts=True)
+            (rows,) = self.spans
+            self.spans = [Span(rows.batches.dealt(np.arange(len(at.numbers)), counts), 0, len(counts))]
+        self._ends = np.cumsum(counts)
+        """For each batch, the place after the last one that it has in the stream, counted over the pool."""
+        sizes = [len(counts)] if len(found) == 1 else [span.stop - span.start for _, _, span in found]
+        self.starts = np.cumsum([0, *sizes])
         numbers = frozenset(one.window.number for one in self.windows)
-        self.span = PoolSpan(found[0][0].window, found[-1][0].window, numbers, ends=False)
+        first = found[0][0].pieces[0][0]
+        self.span = PoolSpan(first, found[-1][0].window, numbers, ends=False)
         self.dealt: WindowBatches | None = None
         """All its batches if rows were assigned; None if whole batches were."""
-        self.items: Array = np.arange(self.stop - self.first)
+        self.items: Array = np.arange(len(self.batches))
         """Number of the planned batch that each batch is, if whole batches were assigned."""
         self.steps: Array = np.zeros(0, np.int64)
         """The step of each batch."""
@@ -46,7 +57,7 @@ class Pool:
 
     def turn(self, row: Row, following: int) -> Turn:
         """Return the batch of a row; a run goes on at row `following` after it."""
-        place = row.place - self.first
+        place = int(np.searchsorted(self._ends, row.place - self.first, side="right"))
         if self.dealt is not None:
             windows, batches, made = self.windows, self.dealt, place
             (_, planned, _), _ = self._planned(place)
@@ -132,17 +143,20 @@ class StepPlanner:
         found: list[PlannedBatches] = []
         place = at.first
         while place < at.stop:
-            first = stream.row(-1, row.stream, place)
+            if isinstance(stream, SingleRows):
+                first = stream.part(row.stream, place, at.stop)
+            else:
+                first = stream.row(-1, row.stream, place)
             planned = self.rows.planned(first, at.stop, wait=wait)
             if planned is None:
                 return None
             windows, span = planned
             found.append((first, windows, span))
-            place += span.stop - span.start
+            place = first.place + span.stop - span.start
         kept = None if self._handed is None else self._handed.are(at.numbers, self._steps.ranks, table)
         if isinstance(kept, Missing):
             return self._dealt(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
-        pool = Pool(at, found)
+        pool = Pool(at, found, stream)
         self._deal(pool, at, row.stream, kept)
         return pool
 
@@ -150,9 +164,9 @@ class StepPlanner:
         """Balance a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = pool.spans
-        pool.steps = steps.of(at.numbers)
+        pool.steps = steps.of(pool.batches)
         key = self._recipe.key(self._epoch, STEPS, at.number)
-        dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(at.numbers), key)
+        dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(pool.batches), key)
         is_new = pool.first >= self._counted.get(stream, 0)
         self._counted[stream] = max(pool.stop, self._counted.get(stream, 0))
         if dealt.costs is not None:

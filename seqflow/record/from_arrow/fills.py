@@ -224,7 +224,20 @@ def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> Non
 
 
 def unfit_message(value: Any, name: str, kind: pa.DataType) -> str:
-    return f"fill={value!r} is not a value of {name or 'the array'}, which has type {kind}"
+    found = f"fill={value!r} is not a value of {name or 'the array'}, which has type {kind}"
+    return found + _for_lists(value, name, kind)
+
+
+def _for_lists(value: Any, name: str, kind: pa.DataType) -> str:
+    """Return the fill of a column of lists, at each level, whose values can hold this value; else ""."""
+    levels = []
+    while arrow_types.is_any(kind, arrow_types.LISTS) and not types.is_fixed_size_list(kind):
+        levels.append(name)
+        name, kind = join_names(name, "values"), kind.value_type
+    if not (levels and holds(kind, value)):
+        return ""
+    lists = "".join(f'"{level}": [], ' for level in levels)
+    return f'; expected fill={{{lists}"{name}": {value!r}}}'
 
 
 def holds(kind: pa.DataType, value: Any) -> bool:

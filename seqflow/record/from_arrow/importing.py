@@ -1,10 +1,12 @@
 """Import Arrow data of other libraries through the Arrow C data interface."""
 
+import sys
 from typing import Any
 
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.record.python_values import check_alike
 from seqflow.record.validation import reading, validated
 
 
@@ -20,7 +22,9 @@ def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
         return pa.RecordBatch.from_arrays(obj.flatten(), schema=pa.schema(list(obj.type)))
     if isinstance(obj, pa.ChunkedArray) and pa.types.is_struct(obj.type):
         return pa.Table.from_batches(map(as_table, obj.chunks), pa.schema(list(obj.type)))
-    if (imported := _imported(obj, pa.table, pa.record_batch, "without columns")) is not None:
+    if (
+        imported := _imported(obj, pa.table, pa.record_batch, "can't be read as columns of Arrow")
+    ) is not None:
         return imported
     raise ProviderError(
         f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}",
@@ -53,6 +57,23 @@ def _imported(obj: Any, of_stream: Any, of_array: Any, what: str) -> Any:
             imported = of_array(obj)
         else:
             return None
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        if (pandas := sys.modules.get("pandas")) and isinstance(obj, pandas.DataFrame | pandas.Series):
+            _check_objects(obj, getattr(imported, "schema", None) or imported.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ProviderError(f"{name} {what}: {error}") from error
     return validated(imported, name)
+
+
+def _check_objects(obj: Any, kinds: Any) -> None:
+    """Raise ValueError for Python values of pandas that Arrow changes, as it does in columns of several kinds."""
+    columns = (
+        [(obj, kinds)]
+        if obj.ndim == 1
+        else [(one, kinds.field(at).type) for at, (_, one) in enumerate(obj.items())]
+    )
+    for column, kind in columns:
+        if column.dtype == object:
+            try:
+                check_alike(column[column.notna()].tolist(), kind)
+            except ValueError as error:
+                raise ValueError(f"column {column.name!r}: {error}") from None

@@ -34,7 +34,7 @@ def _attention_within(
         raise OpError("lengths are on the device meta, expected lengths with data")
     pairs = torch.stack([lengths, kv_lengths], dim=1).cpu()  # the one wait
     band = (before, after)
-    check_attention((pairs[:, 0].numpy(), pairs[:, 1].numpy()), (scale, softcap), band, align)
+    check_attention((pairs[:, 0].numpy(), pairs[:, 1].numpy()), (scale, softcap), (*band, slopes), align)
     scale = max(q.shape[2], 1) ** -0.5 if scale is None else scale
     from_end = align == "end" or bool((pairs[:, 0] == pairs[:, 1]).all())
     if q.is_cuda and q.dtype in _HALVES and slopes is None and softcap is None:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.dispatch import extension
 from seqflow.registry import OpDef
 from seqflow.torch.compiler import never_traced
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
-from seqflow.torch.ops.exchange import call_on_tensors, tensor_of
 from seqflow.torch.ops.schemas import attributes_of
 
 
@@ -110,3 +111,19 @@ def _apart(result: Array, arrays: Sequence[Any]) -> Array:
             if one is not None and np.may_share_memory(one, result):
                 return result.copy()
     return result
+
+
+def _exchange() -> tuple[Callable[..., Any], ...]:
+    functions, native = getattr(Tensor, "__dlpack_c_exchange_api__", None), extension()
+    if functions is not None and native is not None and native.set_up_tensors(functions, Tensor, Parameter):
+        return native.tensor_of_array, native.call_on_tensors
+    return (lambda array: None), (lambda *call: NotImplemented)
+
+
+tensor_of, call_on_tensors = _exchange()
+"""`tensor_of`: a tensor on the memory of an array, or None.
+
+`call_on_tensors`: a function of arrays on tensors; NotImplemented if they are not plain ones of the CPU. It takes the
+function, another one of a result and the arrays, which converts a result that a tensor cannot share, the tensors, and
+the attributes (None: none).
+"""

@@ -11,12 +11,13 @@ from torch.autograd import forward_ad
 
 from seqflow import registry
 from seqflow.deprecated_names import renamed_arguments
-from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, nearest
+from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
-from seqflow.registry.errors import missing_input, too_many_inputs
+from seqflow.registry.errors import missing_input, too_many_inputs, unknown_names
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
+from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.order import advice_on_numbers
 from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
@@ -139,11 +140,10 @@ def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
 def _in_new_names(op: OpDef, known: Collection[str], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes by their new names; raise OpTypeError for one that the op does not have."""
     found = renamed_arguments(op.name, named)
-    wrong = next((name for name in found if name not in known), None)
-    if wrong is not None:
-        expected = ", ".join(known) or "none"
-        message = f"there is no attribute {wrong!r}{nearest(wrong, known)}, expected {expected}"
-        raise OpTypeError(message).in_op(op.name)
+    try:
+        unknown_names("attribute", found, known, op.signature)
+    except OpTypeError as error:
+        raise error.in_op(op.name) from None
     return found
 
 
@@ -188,7 +188,9 @@ def _in_order(
         (one.name for one in op.signature.input_arguments if one.name not in given and not one.optional), None
     )
     if missing is not None:
-        raise missing_input(missing, op.name).in_op(op.name)
+        error = missing_input(missing, op.name).in_op(op.name)
+        error.advice = advice_on_layers(op.signature, given, op.name) or error.advice
+        raise error
     return tuple(given.get(name) for name in names)
 
 

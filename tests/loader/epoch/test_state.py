@@ -23,23 +23,23 @@ OF_A_LOADER = (
 OF_A_MIX = (
     '{"format": 2, "epoch": 0, "batch": 5, "ranks": 1, "ended": false, "members": [{"passes": [], '
     '"windows": {"0": [0, 0, 13]}}, {"passes": [], "windows": {"0": [0, 0, 13]}}], "settings": '
-    '{"weights": [2.0, 1.0], "seed": 5, "stop": "first", "column": "source", "quotas": null}, "sources": '
+    '{"weights": [2.0, 1.0], "seed": 5, "stop": "first", "column": "source", "rows": null, "order": 2}, "sources": '
     '[{"settings": {"columns": null, "prepare": null, "net": null, "batch": "TokenBudget(max_tokens=12, '
     "padded=False, max_rows=None, drop_last=False, lengths=None, multiple_of=1, min_length=None, "
     'max_length=None, oversize=\'bad_rows\', columns=None)", "pad": {}, "shuffle": 3, "window": 1200, '
-    '"streams": 1, "batches": null, "fill": "None", "valid": false, "bad_rows": "raise"}, "data": '
+    '"streams": 1, "batches": null, "fill": "None", "valid": false, "bad_rows": "raise", "member": 0}, "data": '
     '{"kind": "memory", "rows": 60, "columns": ["id: int64", "tokens: list<item: int32>"], "read with": '
     '{}, "blocks": "78defd50d150f26023b8ec6d4d4eaf93", "content": "2ef8553db4b4fce803488223ded11b31"}}, '
     '{"settings": {"columns": null, "prepare": null, "net": null, "batch": "TokenBudget(max_tokens=12, '
     "padded=False, max_rows=None, drop_last=False, lengths=None, multiple_of=1, min_length=None, "
     'max_length=None, oversize=\'bad_rows\', columns=None)", "pad": {}, "shuffle": 3, "window": 1200, '
-    '"streams": 1, "batches": null, "fill": "None", "valid": false, "bad_rows": "raise"}, "data": '
+    '"streams": 1, "batches": null, "fill": "None", "valid": false, "bad_rows": "raise", "member": 1}, "data": '
     '{"kind": "memory", "rows": 60, "columns": ["id: int64", "tokens: list<item: int32>"], "read with": '
     '{}, "blocks": "78defd50d150f26023b8ec6d4d4eaf93", "content": "fdfe7f0c7cec85acadad3774c1defdac"}}]}'
 )
 COMES_NEXT = {
     "loader": [[26, 4, 56, 2], [14, 29], [7, 19, 6]],
-    "mix": [[3, 20, 0, 57], [117, 155, 150, 149, 130, 115], [18, 23, 10]],
+    "mix": [[19, 6, 28], [106, 125, 118, 127], [4, 47, 21]],
 }
 
 

@@ -481,6 +481,38 @@ def test_a_file_that_changes_during_a_run_is_an_error(folder, tmp_path):
         list(batches)
 
 
+def test_a_message_of_a_changed_file_never_has_one_size_twice(folder, tmp_path):
+    path = tmp_path / "1.parquet"
+    path.write_bytes((folder / "1.parquet").read_bytes())
+    for content in (path.read_bytes(), path.read_bytes() + b"PAR1"):
+        batches = iter(sf.Loader(tmp_path, window=300, memory=700, batch=5, threads=0))
+        next(batches)
+        had = path.stat().st_size
+        path.write_bytes(content)
+        os.utime(path, (1, 1))
+        with pytest.raises(sf.ProviderError, match="changed while it was read") as error:
+            list(batches)
+        same = f"it was written again, with {had} bytes as before"
+        other = f"it had {had} bytes and has {len(content)} now"
+        assert (same if had == len(content) else other) in str(error.value)
+
+
+def test_a_file_of_other_rows_and_as_many_bytes_is_named_by_its_rows(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros(4, np.int16))
+    state = sf.Loader(path).state_dict()
+    size = path.stat().st_size
+    np.save(path, np.zeros(8, np.int8))
+    assert path.stat().st_size == size
+    with pytest.raises(sf.OpError, match=r"x\.npy had 4 rows, and has 8 now"):
+        sf.Loader(path).load_state_dict(state)
+    np.save(path, np.zeros(5, np.int16))
+    with pytest.raises(
+        sf.OpError, match=rf"x\.npy had {size} bytes and 4 rows, and has {size + 2} and 5 now"
+    ):
+        sf.Loader(path).load_state_dict(state)
+
+
 def test_a_forked_child_begins_anew(folder):
     loader = sf.Loader(folder, shuffle=True, batch=20, threads=2)
     batches = iter(loader)

@@ -144,6 +144,43 @@ def test_remainders_of_two_columns_and_by_zero():
         kept(pa.array([7, 0]), "10 % x == 3")
 
 
+LISTS = [
+    pa.list_(pa.int64()), pa.large_list(pa.int8()), pa.list_view(pa.int64()), pa.large_list_view(pa.int64()),
+    pa.map_(pa.int64(), pa.int64()), pa.list_(pa.int64(), 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*LISTS, *TEXTS], ids=str)
+@pytest.mark.parametrize("source", ["memory", "parquet"])
+def test_remainders_of_lengths_of_every_type(tmp_path, kind, source):
+    counts = [3, None, 3, 3] if pa.types.is_fixed_size_list(kind) else [0, 3, None, 2, 7]
+    one = (1, 1) if pa.types.is_map(kind) else "a" if kind in TEXTS else 1
+    values = [None if n is None else "a" * n if one == "a" else [one] * n for n in counts]
+    divisors = range(2, 2 + len(values))
+    table = pa.table({"id": np.arange(len(values)), "x": pa.array(values, kind), "y": divisors})
+    if source == "parquet":
+        pq.write_table(table, tmp_path / "a.parquet")
+        table = tmp_path / "a.parquet"
+    for where, holds in [
+        ("lengths(x) % 2 == 1", lambda n, d: n % 2 == 1),
+        ("x.lengths % y == 1", lambda n, d: n % d == 1),
+        ("y % (x.lengths + 1) == 0", lambda n, d: d % (n + 1) == 0),
+        ("-7 % (lengths(x) % 4 + 1) == 1", lambda n, d: -7 % (n % 4 + 1) == 1),
+        ("hash(lengths(x)) % 1 == 0", lambda n, d: True),
+    ]:
+        expected = [
+            at
+            for at, (n, d) in enumerate(zip(counts, divisors, strict=True))
+            if n is not None and holds(n, d)
+        ]
+        assert sf.open(table, columns=["id"], where=where)["id"].tolist() == expected, where
+
+
+def test_remainders_of_integers_in_a_dictionary():
+    values = pa.array([7, None, 8, 7]).dictionary_encode()
+    assert kept(values, "x % 4 == 3") == [0, 3]
+
+
 @pytest.fixture
 def path(tmp_path):
     table = pa.table({"id": np.arange(500), "name": [f"user_{n}" for n in range(500)]})

@@ -222,6 +222,33 @@ def test_a_file_without_rows_has_a_schema(tmp_path):
     assert provider
 
 
+def test_a_file_without_row_groups_has_no_rows(tmp_path):
+    table = pa.table({"a": [1, 2], "b": [["x"], []]})
+    pq.write_table(table, tmp_path / "one.parquet")
+    pq.ParquetWriter(tmp_path / "none.parquet", table.schema).close()
+    provider = sf.open(tmp_path / "none.parquet", where="a > 0")
+    assert provider.schema == table.schema
+    assert list(sf.Loader(provider)) == []
+    for first, second in (("one", "none"), ("none", "one")):
+        paths = [tmp_path / f"{name}.parquet" for name in (first, second)]
+        found = [sf.to_arrow(batch) for batch in sf.Loader(paths, shuffle=sf.Shuffle(seed=1))]
+        assert sorted(row["a"] for one in found for row in one.to_pylist()) == [1, 2]
+        assert len(sf.open(paths)) == 2
+    assert sf.open(tmp_path / "*.parquet")["a"].tolist() == [1, 2]
+
+
+def test_files_without_columns_are_an_error(tmp_path):
+    table = pa.table({"a": [1, 2]})
+    pq.write_table(table, tmp_path / "one.parquet")
+    pq.write_table(table.select([]), tmp_path / "none.parquet")
+    with pa.ipc.new_file(tmp_path / "none.arrow", pa.schema([])):
+        pass
+    for suffix in ("parquet", "arrow"):
+        with pytest.raises(ProviderError, match=rf"none\.{suffix} has no columns"):
+            sf.open(tmp_path / f"none.{suffix}")
+    assert sf.open(tmp_path / "*.parquet")["a"].tolist() == [1, 2]
+
+
 def test_the_repr_shows_source_rows_and_schema(path):
     shown = repr(sf.open(path, columns=["label", "tokens"]))
     assert shown == (

@@ -6,7 +6,7 @@ import seqflow as sf
 from seqflow.errors import ProviderOptionError
 
 DATA = [
-    "f.json",
+    "f.json5",
     "f.psv",
     "f.zip",
     "f.tfrecord",
@@ -16,7 +16,6 @@ DATA = [
     "f.pkl",
     "f.safetensors",
     "f.xlsx",
-    "f.json.gz",
     "f.txt.gz",
     "f.parquet.gz",
     "f.py.bz2",
@@ -88,9 +87,21 @@ def test_a_format_that_another_package_reads_is_an_error_that_names_the_recipe(t
         sf.open(tmp_path / name)
 
 
-def test_lines_of_json_in_a_file_of_another_suffix_are_read_where_they_are_said_to_be(tmp_path):
-    path = tmp_path / "a.json"
+@pytest.mark.parametrize("name", ["f.json", "f.JSON"])
+def test_json_is_left_out_of_folders_unless_it_is_named_or_asked_for(tmp_path, name):
+    path = tmp_path / name
     path.write_text('{"a": 1}\n{"a": 2}\n')
-    with pytest.raises(ProviderOptionError, match='kind="jsonl" reads one object a line'):
-        sf.open(path)
-    assert sf.open(path, kind="jsonl")["a"].tolist() == [1, 2]
+    for source in (tmp_path, tmp_path / "f*"):
+        with pytest.raises(
+            ProviderOptionError, match=r'folders leave out, but kind="json" .*\n.*kind="text"'
+        ):
+            sf.open(source)
+        assert sf.open(source, kind="text").num_rows == 1
+        for kind in ("json", "jsonl"):
+            assert sf.open(source, kind=kind)["a"].tolist() == [1, 2]
+    for source in (path, [path], tmp_path / f"f*{path.suffix}"):
+        assert sf.open(source).kind == "jsonl"
+        assert sf.open(source)["a"].tolist() == [1, 2]
+    (tmp_path / "a.csv").write_text("a\n3\n")
+    assert sf.open(tmp_path)["a"].tolist() == [3]
+    assert sf.open(tmp_path, kind="json")["a"].tolist() == [1, 2]

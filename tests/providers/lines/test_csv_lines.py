@@ -40,6 +40,29 @@ def test_each_line_is_in_one_block_however_they_are_cut(path, batch_bytes, mark)
     assert rows(provider) == ROWS
 
 
+LETTERS = "0123456789.+-eEtrufalsTRUFALSxX |a_"
+
+
+@pytest.mark.parametrize("delimiter", sorted(set(LETTERS)))
+def test_any_delimiter_splits_lines_as_pythons_csv_does(path, delimiter):
+    for text, kind in [
+        ("1.5", "double"), ("-1", "int64"), ("1e5", "float"), ("1E+5", "double"), ("false", "bool"), ("TRUE", "bool"),
+        ("true", "string"), ("123456789", "int64"), ('"1.5"', "double"), ("0.5", "double"),
+    ]:  # fmt: skip
+        values = next(csv.reader([text], delimiter=delimiter))
+        path.write_text(text + "\n")
+        schema = {f"c{at}": kind if at == 0 else "string" for at in range(len(values))}
+        bad = []
+        one = rows(sf.open(path, format=sf.Csv(schema=schema, delimiter=delimiter, header=False)), bad)
+        try:
+            value = pa.array([values[0] or None]).cast(kind)[0].as_py()
+        except pa.ArrowInvalid:
+            assert len(bad) == 1
+        else:
+            assert not bad
+            assert list(one[0].values()) == [value, *(each or None for each in values[1:])]
+
+
 def test_files_may_be_compressed_and_separated_by_tabs(path):
     squeezed = path.with_name("y.tsv.gz")
     squeezed.write_bytes(gzip.compress(b"a\tb\n1\tx,y\n\tz\n"))

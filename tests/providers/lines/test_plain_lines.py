@@ -136,6 +136,38 @@ def test_rows_of_lines_that_are_not_plain_are_in_their_places():
     assert [(one.row, one.position) for one in malformed] == [(2, data.index(b'{"a": x'))]
 
 
+def test_keys_in_any_order_and_lists_of_any_share_are_plain():
+    names = [f"column_{at}" for at in range(40)]
+    kinds = [pa.list_(pa.int32()), pa.string(), pa.list_(pa.string()), pa.float64()]
+    schema = pa.schema([(name, kinds[at % 4]) for at, name in enumerate(names)])
+    generator, lines = np.random.default_rng(1), []
+    for at in range(60):
+        # one column has most of the items of a block, another most of its letters
+        large = {
+            "column_0": [1] * (90 * at),
+            "column_1": "x" * (70 * at),
+            "column_2": ["a,b"] * (at % 7) * at,
+        }
+        row = {name: [[1, 2], "ä,", ["b", ""], 0.5][i % 4] for i, name in enumerate(names)} | large
+        kept = generator.permutation(names)[: generator.integers(1, 41)]
+        lines.append(json.dumps({name: row[name] for name in kept}, ensure_ascii=at % 2 == 0))
+        lines += [""] * (at % 3 * 30)
+    data = "\n".join([*lines, ""]).encode()
+    parser = JsonLineFormat(schema, "error")
+    assert same(parser, data)
+    plain = parser.plain_lines(np.frombuffer(data, np.uint8))
+    assert not len(plain.odd)
+    parsed = [json.loads(line) for line in lines if line]
+    assert plain.rows.to_pylist() == [{name: row.get(name) for name in names} for row in parsed]
+
+
+def test_a_line_that_is_parsed_again_with_more_room_may_be_malformed():
+    schema = pa.schema([(f"c{at}", pa.list_(pa.int64())) for at in range(9)])
+    long = json.dumps({"c0": [1] * 2000})
+    data = f'{long}\n{long[:-1]}, "c1": [x]}}\n{long}\n'.encode()
+    assert same(JsonLineFormat(schema, "error"), data)
+
+
 # ---- CSV
 
 CELLS = [

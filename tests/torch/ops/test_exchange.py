@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch_calls import zero_tensor  # noqa: E402
 
 from seqflow.torch import ops  # noqa: E402
-from seqflow.torch.ops.exchange import call_on_tensors, tensor_of  # noqa: E402
+from seqflow.torch.ops.kernels import call_on_tensors, tensor_of  # noqa: E402
 
 
 def arrays_of(tensors):

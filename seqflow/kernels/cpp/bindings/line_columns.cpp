@@ -3,8 +3,9 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "bindings/python.h"
@@ -33,6 +34,8 @@ struct Escaped {
 };
 constexpr Escaped ESCAPED;
 constexpr int64_t FEW_ODD = 64;  // below that, lines that are not plain are never too many
+constexpr size_t FEW_KEYS = 4;   // compared before a key is looked up, which takes longer than comparing so many
+constexpr int64_t FEW_LISTS = 4;  // columns that have room for all items from the start
 
 template <class T>
 struct Array {
@@ -73,8 +76,12 @@ struct Column {
 
   bool has_texts() const { return leaf == TEXT || leaf == SKIPPED; }
   int64_t items() const { return leaf == TEXT ? texts : used; }  // of all lists
+  int64_t most_items() const { return leaf == TEXT ? text_offsets.size - 1 : values.size; }
+  // Bytes of lines whose texts fit in.
+  int64_t text_room() const { return has_texts() ? values.size - used - COPY_ROOM : INT64_MAX; }
   void forget(int64_t from) {
     missing.data[from] = true;
+    row = -1;
     if (is_list) (leaf == TEXT ? texts : used) = offsets.data[from];
     if (leaf == TEXT) used = text_offsets.data[is_list ? texts : from];
   }
@@ -90,27 +97,67 @@ struct Parser {
   const uint8_t *const end;
   const uint8_t *at;  // the next line
   Text text{nullptr, nullptr};  // the rest of a line
-  int64_t row = 0, texts = 0;  // texts: columns with any
+  int64_t row = 0, rows = 0;  // rows: those that there is room for
+  int64_t room = 0;           // bytes of lines whose texts fit into each column
+  int64_t most_items = 0;     // of a column of lists
+  Column *full = nullptr;     // with too little room for the items of a line
   std::vector<int64_t> odd, starts, stops;
+  std::unordered_map<std::string_view, size_t> places;  // of columns, by name
 
   void make_arrays() {
-    const int64_t rows = survey.newlines, bytes = like.bytes(), items = std::min(survey.letters + rows, bytes);
-    for (const Column &column : columns) texts += column.has_texts();
+    const int64_t count = std::max<int64_t>(columns.size(), 1);
+    int64_t texts = 0, lists = 0;
+    for (const Column &column : columns) texts += column.has_texts(), lists += column.is_list;
+    // As many rows as have a byte for each column, all lines of a usual file: blank lines need no room.
+    make_rows(std::min(survey.newlines, like.bytes() / count + 1));
+    most_items = std::min(survey.letters + survey.newlines, like.bytes());
+    const int64_t items = lists <= FEW_LISTS ? most_items : most_items / lists * FEW_LISTS;
     for (Column &column : columns) {
-      const bool is_text = column.has_texts();
-      const int64_t size = is_text ? bytes / texts + COPY_ROOM : column.is_list ? items : rows;
-      if (column.leaf != NOTHING)
-        column.values.make(size, like, column.leaf == BOOL ? bool_dtype() : dtype_named(column.type));
-      if (column.is_list) column.offsets.make(rows + 1, like, dtype_named(INT32));
-      if (column.leaf == TEXT) column.text_offsets.make((column.is_list ? items : rows) + 1, like, dtype_named(INT32));
-      column.missing.make(rows, like, bool_dtype());
-      std::memset(column.missing.data, true, rows);
+      if (column.has_texts()) column.values.make(like.bytes() / texts + COPY_ROOM, like, dtype_named(UINT8));
+      if (column.is_list) make_items(column, items);
       const uint8_t between = column.is_list ? list_delimiter : '"';
       column.stops = stops_of('"', delimiter, between, 0);
       column.quoted_stops = stops_of('"', '"', between, 0);
       if (column.is_list) column.offsets.data[0] = 0;
       if (column.leaf == TEXT) column.text_offsets.data[0] = 0;
     }
+    for (size_t k = 0; is_json && k < columns.size(); ++k) places.emplace(columns[k].name, k);
+  }
+
+  void make_rows(int64_t count) {
+    for (Column &column : columns) {
+      if (!column.is_list && !column.has_texts() && column.leaf != NOTHING) make_values(column, count);
+      if (column.is_list) column.offsets.make(count + 1, like, dtype_named(INT32));
+      if (!column.is_list && column.leaf == TEXT) column.text_offsets.make(count + 1, like, dtype_named(INT32));
+      column.missing.make(count, like, bool_dtype());
+      std::memset(column.missing.data + rows, true, count - rows);
+    }
+    rows = count;
+  }
+  void make_items(Column &column, int64_t count) {
+    if (column.leaf == TEXT)
+      column.text_offsets.make(count + 1, like, dtype_named(INT32));
+    else
+      make_values(column, count);
+  }
+  void make_values(Column &column, int64_t count) {
+    column.values.make(count, like, column.leaf == BOOL ? bool_dtype() : dtype_named(column.type));
+  }
+
+  bool has_room(int64_t line) {
+    if (row < rows && line <= room) return true;
+    room = INT64_MAX;
+    for (const Column &column : columns) room = std::min(room, column.text_room());
+    return row < rows && line <= room;
+  }
+  // Make room for a line whatever its texts are, and for more items of a full column: at least twice as much.
+  void grow(int64_t line) {
+    if (row == rows) make_rows(std::min(2 * rows + FEW_ODD, survey.newlines));
+    if (full) make_items(*full, std::min(2 * full->most_items() + FEW_ODD, most_items));
+    full = nullptr;
+    for (Column &column : columns)
+      if (column.text_room() < line)
+        column.values.make(std::min(2 * column.values.size + line, like.bytes()) + COPY_ROOM, like, dtype_named(UINT8));
   }
 
   // ---- letters and values: what is at text.at, which is moved behind it; false where there is another
@@ -148,11 +195,6 @@ struct Parser {
       if ((std::is_unsigned_v<T> && first > text.at) || !text.integer(found)) return false;
       value = static_cast<T>(found);
       return static_cast<int64_t>(value) == found && (std::is_signed_v<T> || found >= 0);
-    } else if (std::is_same_v<T, float> && is_json) {
-      double found;  // as Arrow's parser is asked for: it would make large numbers infinite
-      if (!text.number(found, true)) return false;
-      value = static_cast<T>(found);
-      return std::isfinite(value);
     } else {
       return text.number(value, true);
     }
@@ -233,8 +275,12 @@ struct Parser {
   // One more value of a list: a text that `append` appends, or another value.
   template <class Append>
   bool item(Column &column, Append append) {
-    if (column.leaf != TEXT) return column.used < column.values.size && store(column, column.used++);
-    if (column.texts + 1 >= column.text_offsets.size || !append()) return false;
+    if (column.items() == column.most_items()) {
+      if (column.items() < most_items) full = &column;
+      return false;
+    }
+    if (column.leaf != TEXT) return store(column, column.used++);
+    if (!append()) return false;
     column.text_offsets.data[++column.texts] = static_cast<int32_t>(column.used);
     return true;
   }
@@ -258,18 +304,26 @@ struct Parser {
     }
   }
 
-  // The column of the key after its opening quote; first those from `expected` on are compared. Null for another key.
+  // The column of the key after its opening quote; those from `expected` on are compared first. Null for another key.
   Column *column_of_key(size_t &expected) {
-    for (size_t i = 0, k = expected; i < columns.size(); ++i, ++k) {
-      if (k >= columns.size()) k = 0;
+    size_t k = expected;
+    for (const size_t stop = std::min(k + FEW_KEYS, columns.size()); k < stop; ++k) {
       const std::string &name = columns[k].name;
       const int64_t size = static_cast<int64_t>(name.size());
-      if (text.end - text.at <= size || text.at[size] != '"' || std::memcmp(text.at, name.data(), size) != 0) continue;
-      text.at += size + 1;
-      expected = k + 1;
-      return &columns[k];
+      if (text.end - text.at > size && text.at[size] == '"' && std::memcmp(text.at, name.data(), size) == 0)
+        return column_after(size, k, expected);
     }
-    return nullptr;
+    const void *const quote = std::memchr(text.at, '"', text.end - text.at);
+    if (!quote) return nullptr;
+    const int64_t size = static_cast<const uint8_t *>(quote) - text.at;
+    const auto found = places.find(std::string_view(reinterpret_cast<const char *>(text.at), size));
+    return found == places.end() ? nullptr : column_after(size, found->second, expected);
+  }
+  // Column k, whose key has that size; the next one is expected after it.
+  Column *column_after(int64_t size, size_t k, size_t &expected) {
+    text.at += size + 1;
+    expected = k + 1;
+    return &columns[k];
   }
 
   bool json_line() {
@@ -338,14 +392,6 @@ struct Parser {
 
   bool is_blank(uint8_t letter) const { return letter == '\r' || (is_json && (letter == ' ' || letter == '\t')); }
 
-  // A column with too little room for the texts of a line of that size; null if there is none. All lines fit one.
-  Column *full_column(int64_t line_bytes) {
-    if (texts < 2) return nullptr;
-    for (Column &column : columns)
-      if (column.has_texts() && column.values.size - column.used < line_bytes + COPY_ROOM) return &column;
-    return nullptr;
-  }
-
   // End the row of a line from `start` on: all is missing where it is not plain.
   void end_row(bool is_plain, const uint8_t *start, const uint8_t *stop) {
     if (!is_plain) {
@@ -367,8 +413,8 @@ struct Parser {
     ++row;
   }
 
-  // Parse lines, up to one with a column that has too little room; null at the end.
-  Column *run() {
+  // Parse lines up to one for which there is too little room; returns its bytes, or 0 at the end.
+  int64_t run() {
     const bool is_utf8 = survey.is_ascii || letters.is_utf8(at, end);
     while (at < end && row < survey.newlines) {
       const void *const newline = std::memchr(at, '\n', end - at);
@@ -378,16 +424,21 @@ struct Parser {
       while (first < last && is_blank(*first)) ++first;
       while (first < last && is_blank(last[-1])) --last;
       if (first < last) {
-        if (Column *const full = full_column(last - first)) return full;
+        if (!has_room(last - first)) return last - first;
+        room -= last - first;
         text.at = first;
         text.end = last;
         const bool is_plain = (is_utf8 || letters.is_utf8(first, last)) && (is_json ? json_line() : csv_line());
+        if (full) {  // the line is parsed again
+          for (Column &column : columns) column.forget(row);
+          return last - first;
+        }
         end_row(is_plain, first, last);
         if (has_too_many_odd()) break;
       }
       at = next;
     }
-    return nullptr;
+    return 0;
   }
 
   bool has_too_many_odd() const {
@@ -414,6 +465,7 @@ Column column_of(nb::handle kind) {
     if (name == each.name) {
       column.leaf = each.leaf;
       column.type = each.type;
+      if (column.is_list && (column.leaf == NOTHING || column.leaf == SKIPPED)) decline();
       return column;
     }
   decline();
@@ -442,15 +494,13 @@ nb::object parse(nb::handle data, bool is_json, nb::handle names, nb::handle kin
   }
   parser.make_arrays();
   for (;;) {
-    Column *full;
+    int64_t line;
     {
       const Unlocked unlocked(bytes.bytes());
-      full = parser.run();
+      line = parser.run();
     }
-    if (!full) break;
-    // at least twice as much, and enough for the next line whatever is in it
-    const int64_t line = bytes.bytes() - (parser.at - first), size = full->values.size;
-    full->values.make(std::min(2 * size + line, bytes.bytes()) + COPY_ROOM, bytes, dtype_named(UINT8));
+    if (!line) break;
+    parser.grow(line);
   }
   if (parser.has_too_many_odd()) return nb::none();
   nb::list columns;

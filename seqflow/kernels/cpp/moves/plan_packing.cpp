@@ -148,7 +148,7 @@ std::vector<int64_t> longest_first(const std::vector<int64_t> &remainders, int64
   for (int64_t i = 0; i < num_sequences; ++i) order[i] = i;
   constexpr int BITS = 16;
   constexpr int64_t DIGIT = (int64_t{1} << BITS) - 1;
-  for (int shift = 0; shift == 0 || most >> shift != 0; shift += BITS) {
+  for (int shift = 0; shift == 0 || (shift < 64 && most >> shift != 0); shift += BITS) {
     std::vector<int64_t> next(DIGIT + 2, 0);
     for (const int64_t remainder : remainders) ++next[DIGIT - ((remainder >> shift) & DIGIT) + 1];
     for (int64_t digit = 0; digit < DIGIT; ++digit) next[digit + 1] += next[digit];

@@ -191,3 +191,40 @@ def test_a_half_among_integers_is_an_error_since_arrow_would_cut_it(rows):
         sf.ProviderError, match=r"row 1: found .*1\.5.*Arrow would cut a float16 among integers"
     ):
         sf.open({"a": rows})
+
+
+DAY, TIME = dt.date(2024, 1, 2), dt.datetime(2024, 1, 2, 3, 4, 5, 678901)
+UNLIKE = [
+    [DAY, TIME], [TIME, DAY], [DAY, None, TIME], [TIME, TIME.replace(tzinfo=dt.UTC)], [TIME.replace(tzinfo=dt.UTC), TIME],
+    [[DAY], [TIME]], [{"a": DAY}, {"a": TIME}], [[{"a": [DAY]}], [{"a": [TIME]}]], ["a", b"b"], [True, 2],
+    [np.float16(0.5), 1], [[1, np.float16(0.5)]], [dt.time(1), dt.time(1, tzinfo=dt.UTC)], [2**53 + 1, 0.5], [-1, 2**63],
+]  # fmt: skip
+ALIKE = [
+    [1, 1.5], [Decimal("1.5"), Decimal("100.25"), 7], [dt.time(1), dt.time(1, 2, 3, 4)], [dt.timedelta(1), dt.timedelta(0, 0, 1)],
+    [[], [1], [1.5]], [None, DAY], [None, TIME], ["a", None], [b"a"], [{"a": 1}, {"a": 0.5}], [True, None], [0.5, None],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "is_alike"), [(one, True) for one in ALIKE] + [(one, False) for one in UNLIKE], ids=repr
+)
+@pytest.mark.parametrize("form", ["rows", "stream", "column", "frame", "frames", "record"])
+def test_columns_of_python_values_have_a_type_for_all_of_them_or_are_an_error(values, is_alike, form):
+    if form.startswith(("frame", "record")):
+        pandas = pytest.importorskip("pandas")
+        source = pandas.DataFrame({"x": pandas.Series(values, dtype=object)})
+    else:
+        rows = [{"x": value} for value in values]
+        source = {"rows": rows, "stream": lambda: iter(rows), "column": {"x": values}}[form]
+
+    def read():
+        if form == "record" and type(values[0]) is not Decimal:  # which has no tensor
+            return sf.to_arrow(sf.from_arrow(source, valid=True)).column("x")
+        provider = sf.open((lambda: iter([source])) if form == "frames" else source)
+        return pa.chunked_array([provider.read(block).column("x") for block in provider.blocks()])
+
+    if not is_alike:
+        with pytest.raises(ProviderError):
+            read()
+    else:
+        assert read().to_pylist() == values

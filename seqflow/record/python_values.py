@@ -18,7 +18,7 @@ from seqflow.record.buffers import buffer_of, offsets_of
 from seqflow.record.exact_casts import exact_cast
 
 DECLARE = "the first 1,000 rows tell the types: where later rows have others, pass schema=, a pyarrow.Schema"
-_PLAIN = {int, bytes, datetime.date, datetime.timedelta}
+_PLAIN = {int, str, bytes, datetime.date, datetime.timedelta}
 _KINDS = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, str, np.floating, np.bool_)
 _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -45,8 +45,7 @@ def _converted(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
         if kind is None and not isinstance(error, OverflowError):
             raise
         return _not_inferred(values, kind)
-    if types.is_nested(array.type) or types.is_integer(array.type) or _merges(array.type):
-        _check_alike(values, array.type)
+    check_alike(values, array.type)
     return array if kind is None else exact_cast(array, kind)
 
 
@@ -98,20 +97,21 @@ def _not_inferred_lists(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(listed), [validity, buffer_of(offsets)], children=[inner])
 
 
-def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
+def check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
     """Raise ValueError for unlike values that Arrow converts to one type, losing hours, zones, masks or fractions."""
     if types.is_struct(kind):
         for child in kind:
-            if types.is_nested(child.type) or types.is_integer(child.type) or _merges(child.type):
-                _check_alike([one.get(child.name) for one in values if one is not None], child.type)
+            check_alike([one.get(child.name) for one in values if one is not None], child.type)
     elif is_any(kind, LISTS):
         if any(issubclass(one, np.ma.MaskedArray) for one in set(map(type, values))):
             raise ValueError("a masked array among lists: fill it first, with filled(…)")
         if types.is_integer(kind.value_type) and _has_halves(values):
             raise ValueError("Arrow would cut a float16 among integers")
         if types.is_nested(kind.value_type) or _merges(kind.value_type):
-            _check_alike(list(chain.from_iterable(one for one in values if one is not None)), kind.value_type)
-    elif len(kinds := set(map(type, values)) - {type(None)}) > 1 or kinds - _PLAIN:
+            check_alike(list(chain.from_iterable(one for one in values if one is not None)), kind.value_type)
+    elif (types.is_integer(kind) or _merges(kind)) and (
+        len(kinds := set(map(type, values)) - {type(None)}) > 1 or kinds - _PLAIN
+    ):
         given = [one for one in values if one is not None]
         is_cut = any(getattr(one, "nanosecond", 0) or getattr(one, "nanoseconds", 0) for one in given)
         if is_cut or len(natures := set(map(_nature, given))) > 1 or (datetime.time, True) in natures:
