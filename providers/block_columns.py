@@ -6,10 +6,9 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar, overload, runtime_checkable
+from typing import TypeVar, overload
 
 import numpy as np
-import pyarrow as pa
 
 from seqflow.kernels.arrays import Array
 from seqflow.providers.source import Block
@@ -68,6 +67,8 @@ class BlockColumns(LazySequence[Block]):
     @staticmethod
     def of(blocks: Iterable[Block]) -> BlockColumns:
         """Collect blocks into columns."""
+        if isinstance(blocks, BlockColumns):
+            return blocks
         files: dict[str, int] = {}
         file, index, rows, nbytes = array("i"), array("i"), array("q"), array("q")
         others: dict[int, Block] = {}
@@ -76,7 +77,7 @@ class BlockColumns(LazySequence[Block]):
             index.append(block.index)
             rows.append(UNKNOWN_SIZE if block.num_rows is None else block.num_rows)
             nbytes.append(UNKNOWN_SIZE if block.nbytes is None else min(block.nbytes, _MOST))
-            if type(block) is not Block or (block.nbytes or 0) > _MOST:
+            if type(block) is not Block or block.of is not None or (block.nbytes or 0) > _MOST:
                 others[number] = block
         return BlockColumns(
             tuple(files),
@@ -133,12 +134,3 @@ class BlockColumns(LazySequence[Block]):
             rows[number] = UNKNOWN_SIZE if block.num_rows is None else block.num_rows
             nbytes[number] = UNKNOWN_SIZE if block.nbytes is None else min(block.nbytes, _MOST)
         return BlockColumns(self.origins, self.file, self.indices, rows, nbytes, {**self.others, **others})
-
-
-@runtime_checkable
-class ColumnarSource(Protocol):
-    """A source that knows its blocks without making an object of each."""
-
-    def block_columns(self, schema: pa.Schema) -> BlockColumns:
-        """Return the same blocks as `blocks`, in the same order."""
-        ...

@@ -37,6 +37,12 @@ class SliceReaders:
     def _forget(self) -> None:
         self._readers = {}
 
+    def forget(self, block: Any) -> None:
+        """Forget what is left of a block, the first part of its keys."""
+        with self._lock:
+            for key in [key for key in self._readers if key[0] == block]:
+                del self._readers[key]
+
     def read(
         self, block: Any, start: Callable[[], Batches], rows: range, num_rows: int
     ) -> list[pa.RecordBatch]:

@@ -1,8 +1,8 @@
 """FileSet: the files of a source, opened together: which columns and types all give, and which files are damaged."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -10,8 +10,10 @@ from seqflow.errors import DamagedFileError, ProviderError, UnknownColumnError
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
+from seqflow.providers.folders import FolderKeys
 from seqflow.providers.provider import Provider, origin_of
-from seqflow.providers.schemas import UNIFY, SchemaPolicy, common_selections
+from seqflow.providers.schemas import UNIFY, Common, SchemaPolicy, common_selections
+from seqflow.providers.source import Source
 from seqflow.providers.untrusted import damaged_in_child
 from seqflow.record.selection import ALL, Picked, Selection
 
@@ -30,8 +32,10 @@ class FileSet:
     """Where the files lie."""
     damaged: dict[str, BadFile] = field(default_factory=dict)
     """The damaged files found so far, by path."""
-    notes: list[str] = field(default_factory=list)
-    """Sentences about columns that differ between files."""
+    keys: FolderKeys | None = None
+    """Values in the names of the files' folders, which are columns too."""
+    common: list[Common] = field(default_factory=list)
+    """The columns that the files give together, once they are known."""
 
     def each(self, open_file: Callable[[str], T]) -> dict[str, T]:
         """Open each file; leave out damaged ones if the policy says so. Raise DamagedFileError if none is left."""
@@ -71,31 +75,35 @@ class FileSet:
             raise error
         self.damaged[path] = BadFile.of(path, None, error)
 
-    def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:
+    def selections(
+        self, schemas: Mapping[str, pa.Schema], *, rows_lack: bool = False
+    ) -> dict[str, Selection]:
         """Return what to read from each of these files, so that all give the same columns and types.
 
-        Raise ProviderError if no file has a column, since rows without columns are not counted.
+        With `rows_lack`, a row need not have all columns of its file. Raise ProviderError if no file has a column,
+        since rows without columns are not counted.
         """
         if not any(map(len, schemas.values())):
             raise ProviderError(f"{next(iter(schemas))} has no columns")
         try:
-            found, notes = common_selections(schemas, self.picked, self.schema)
+            found = common_selections(schemas, self.picked, self.schema, self.keys, rows_lack=rows_lack)
         except UnknownColumnError as error:
             of_more = f" and {len(schemas) - 1} more" if len(schemas) > 1 else ""
             raise UnknownColumnError(f"{next(iter(schemas))}{of_more}: {error.message}") from None
-        self.notes[:] = notes
-        return found
+        self.common[:] = [found]
+        return found.selections
 
-    def provider(self, kind: str, schema: pa.Schema, source: Any, inferred: str = "") -> Provider:
-        """Return a provider of the files that are left."""
+    def provider(self, kind: str, source: Source, inferred: str = "") -> Provider:
+        """Return a provider of the files that are left, whose columns `selections` has found."""
+        (common,) = self.common
         left = [path for path in self.paths if path not in self.damaged]
         return Provider(
             kind,
             origin_of(left),
-            schema,
-            source,
+            common.schema,
+            source if common.folders is None else replace(source, folders=common.folders),
             inferred=inferred,
             bad_files=self.bad_files,
             damaged=tuple(self.damaged.values()),
-            notes=tuple(self.notes),
+            notes=tuple(common.notes),
         )

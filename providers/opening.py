@@ -41,7 +41,12 @@ from seqflow.providers.provider import OpenedBy, Provider
 from seqflow.providers.schemas import UNIFY, SchemaPolicy, check_policy
 from seqflow.providers.store_options import STORE_OPTIONS, files_of_source
 from seqflow.providers.tables.hugging_face import in_saved_order
-from seqflow.providers.tables.partitioned import find_partitions, open_partitioned, recorded_types
+from seqflow.providers.tables.partitioned import (
+    declared_apart,
+    find_partitions,
+    open_partitioned,
+    recorded_types,
+)
 from seqflow.providers.tables.table_folders import table_folder
 from seqflow.providers.tables.table_formats import check_table_formats
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
@@ -269,12 +274,13 @@ def _open_own_kind(
     given = checked_options(options.get("options") or {})
     made = made_by_kind(kind, source, given)
     if isinstance(made, Provider):
+        policy = BadFiles.of(rest.pop("bad_files", made.bad_files))
         if rest or any(one is not None for one in picked):
             raise ProviderOptionError(
                 f"{kind} returns a Provider, which has its columns and options already\n"
                 "return what it was opened of, or a source of your own"
             )
-        provider = made
+        provider = replace(made, bad_files=policy)
     elif is_own(made):
         provider = open_own(made, picked, **_checked(rest, (), "a source of your own"), origin=kind)
     else:
@@ -355,10 +361,11 @@ def _open_files(
     schema, bad_files = given.pop("schema", UNIFY), BadFiles.of(given.pop("bad_files", "raise"))
     check_policy(schema)
     of_format = options_of(chosen.kind, options.get("format"), given, chosen.paths[0])
-    if not isinstance(schema, str) and "schema" in names_of(type(of_format)):
-        of_format, schema = replace(of_format, schema=schema), UNIFY  # type: ignore[type-var]
-    files = FileSet(tuple(chosen.paths), picked, schema, bad_files, store)
     partitions = find_partitions(source, chosen.paths, options.get("partitioning"))
+    if not isinstance(schema, str) and "schema" in names_of(type(of_format)):
+        declared, schema = declared_apart(schema, partitions or {})
+        of_format = replace(of_format, schema=declared)  # type: ignore[type-var]
+    files = FileSet(tuple(chosen.paths), picked, schema, bad_files, store)
     if partitions is not None:
         provider = open_partitioned(
             of_format.open, files, partitions, recorded_types(source, store), condition

@@ -14,7 +14,8 @@ from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.memory.tables import table_of
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow, as_table
+from seqflow.providers.source import Source, Wanted
+from seqflow.record import as_table
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
@@ -45,7 +46,7 @@ class OwnSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedSource:
+class CheckedSource(Source):
     """Source of the user's own. Its rows must have the columns of its schema and the number that its blocks tell."""
 
     own: Any
@@ -63,20 +64,21 @@ class CheckedSource:
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return iter(self.listed)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, rows = wanted.block, wanted.schema, wanted.rows
         chosen = self.selection.to(schema)
         expected = chosen.of_source
-        place = f"{self.origin}, block {block.index} of {block.origin}"
+        place = self.place(block)
         with foreign_errors(f"{place} can't be read"):
             rows = self.own.read(block, expected.names)
         table = with_columns(validated(_table_of(rows, place), place), expected, place)
-        if block.num_rows not in (None, table.num_rows):
-            raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, chosen.present)
+        yield chosen.apply(table, chosen.present)
 
+    def place(self, block: Block) -> str:
+        return f"{self.origin}, block {block.index} of {block.origin}"
 
-class VersionedCheckedSource(CheckedSource):
-    """A source of the user's own that has a version."""
+    def wrong_count(self, block: Block, rows: int) -> ProviderError:
+        return ProviderError(f"{self.place(block)} has {rows} rows, expected {block.num_rows}")
 
     def content(self, schema: pa.Schema) -> Any:
         return self.version
@@ -93,8 +95,7 @@ def open_own(own: Any, picked: Picked = ALL, *, origin: str = "") -> Provider:
         raise ProviderError(f"{origin}: schema is a {type(schema).__name__}, expected a pyarrow.Schema")
     _check_blocks(listed, origin)
     chosen = selection(schema, *picked)
-    kind = CheckedSource if version is None else VersionedCheckedSource
-    source = kind(own, listed, chosen, origin, paths, version)
+    source = CheckedSource(own, listed, chosen, origin, paths, version)
     return Provider("own", origin, chosen.schema, source)
 
 

@@ -18,7 +18,8 @@ from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split, without_query
+from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
+from seqflow.hidden import shown
 from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 
 _UNCOMMITTED = "_temporary"

@@ -9,28 +9,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, Range
 from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
-from seqflow.providers.block_columns import BlockColumns, ColumnarSource
+from seqflow.providers.block_columns import BlockColumns
+from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.dictionaries import SharedDictionaries
 from seqflow.providers.fetching import FetchAhead
 from seqflow.providers.filter.dropped_rows import DroppedRows
-from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
 from seqflow.providers.filter.row_filter import ALL, RecentNumbers, RowFilter
 from seqflow.providers.paths import Search
-from seqflow.providers.source import (
-    Block,
-    CountedSource,
-    FetchedSource,
-    JoinedSource,
-    SlicedSource,
-    Source,
-    VersionedSource,
-    of_files,
-    reads_within,
-)
+from seqflow.providers.reader import KeptRows, Reader, empty_table
+from seqflow.providers.source import Block, Source
 from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
@@ -40,9 +30,7 @@ from seqflow.sequence import Sequence
 __all__ = [
     "Block",
     "Provider",
-    "SlicedSource",
     "Source",
-    "VersionedSource",
     "origin_of",
 ]
 
@@ -89,6 +77,8 @@ class Provider:
     """Sentences about columns that differ between its files."""
     _schemas: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, compare=False)
     """Schemas by the names of the columns that were read: selections are cached for the same object."""
+    _slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+    """The blocks that are being read in slices."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,7 +93,7 @@ class Provider:
     @property
     def store(self) -> Files:
         """Where its files lie: this machine, or object stores."""
-        return getattr(self.source, "store", LOCAL)
+        return self.source.store
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether a file at this path would belong to the source if its folder or glob were opened again."""
@@ -139,8 +129,7 @@ class Provider:
     @property
     def source_reads_columns(self) -> bool:
         """Return whether reading few columns costs less than reading all; if each row is a file, it does not."""
-        files = getattr(self.source, "files", self.source)
-        return not hasattr(files, "paths_of")
+        return not self.source.file_per_row
 
     def blocks(self, *, counted: bool = False, max_bytes: int | None = None) -> Iterator[Block]:
         """Return all blocks, in order. With a filter their rows are those that it keeps.
@@ -153,27 +142,26 @@ class Provider:
 
     def block_columns(self, *, counted: bool = False, max_bytes: int | None = None) -> BlockColumns:
         """Return the blocks of `blocks` in columns, for sources with millions of them."""
-        if self.where is None and isinstance(self.source, ColumnarSource):
-            columns = self.source.block_columns(self.schema)
-            return columns.uncounted() if self.bad_files.leaves_out else columns
+        if self.where is None and isinstance(found := self._reader.blocks(self.schema), BlockColumns):
+            return found.uncounted() if self.bad_files.leaves_out else found
         return BlockColumns.of(self.blocks(counted=counted, max_bytes=max_bytes))
 
     def counted(self, block: Block, max_bytes: int | None = None) -> Block:
         """Return the block with its rows counted, if `counts_rows` says that they can be."""
-        if isinstance(block, FilteredBlock) and block.num_rows is None and self.counts_rows:
-            return self._filtered().counted(block, max_bytes)
+        if block.of is not None and block.num_rows is None and self.counts_rows:
+            return self._reader.counted(block, max_bytes)
         return block
 
     def _blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        blocks = self.source.blocks(schema) if self.where is None else self._filtered().blocks(schema)
+        blocks = iter(self._reader.blocks(schema))
         if not self.bad_files.leaves_out:
             return blocks
         # a damaged block has no rows, so none of its numbers can be relied on
         return (replace(one, num_rows=None) if one.num_rows else one for one in blocks)
 
-    def _filtered(self) -> FilteredReader:
-        assert self.where is not None
-        return FilteredReader(self.source, self.where)
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.source, self.where, self._slices)
 
     def without(self, dropped: DroppedRows) -> "Provider":
         """Return the provider without some rows, which are counted among all rows, also those that `where` omits."""
@@ -190,15 +178,18 @@ class Provider:
         """Number of rows that are left out because of their places, by reason, and by parts of the source."""
         return {} if self.where is None else self.where.dropped.counts
 
+    @property
+    def too_short(self) -> abc.Mapping[str, int]:
+        """Number of rows that are too short to compare with others, by the reason for which these are left out."""
+        return {} if self.where is None else self.where.dropped.too_short
+
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
         """Return the provider without its filter, and its block that this block belongs to."""
-        return replace(self, where=None), block.inner if isinstance(block, FilteredBlock) else block
+        return replace(self, where=None), block.of_source
 
     @property
     def content(self) -> Any | None:
         """JSON-compatible values that are equal if the rows of the source are; None if it has none."""
-        if not isinstance(self.source, VersionedSource):
-            return None
         return self.source.content(
             self.schema if self.where is None else self.where.with_columns(self.schema)
         )
@@ -206,17 +197,17 @@ class Provider:
     @property
     def is_stream(self) -> bool:
         """Return whether its blocks are not known before they are read."""
-        return self.read_once or getattr(self.source, "is_stream", False)
+        return self.source.read_once or self.source.is_stream
 
     @property
     def read_once(self) -> bool:
         """Return whether this is a stream that can be read only once; a re-readable one has blocks in each pass."""
-        return getattr(self.source, "read_once", False)
+        return self.source.read_once
 
     @property
     def slices_blocks(self) -> bool:
         """Return whether some rows of a block can be read without the others."""
-        return isinstance(self.source, SlicedSource) and not self.bad_files.leaves_out
+        return self.source.slicing != "none" and not self.bad_files.leaves_out
 
     def read(
         self,
@@ -255,19 +246,13 @@ class Provider:
         """
         schema = self._chosen(columns)
         try:
-            if self.where is None:
-                found = self._read_all(block, schema, bad_rows, rows, max_bytes)
-            elif rows is None:
-                found = self._filtered().read(block, schema, bad_rows, max_bytes)
-            else:
-                found = self._filtered().read_rows(block, schema, rows, max_bytes, bad_rows)
+            found = self._reader.read(block, schema, bad_rows, rows, max_bytes)
             table = self._with_shared_dictionaries(found.table, schema)
             return found if table is found.table else found._replace(table=table)
         except DamagedFileError as error:
             if not self.bad_files.leaves_out:
                 raise
-            lost = self.source.rows_of(block) if isinstance(self.source, CountedSource) else None
-            damage = BadFile.of(block.origin, block.index, error, lost)
+            damage = BadFile.of(block.origin, block.index, error, self.source.rows_of(block.of_source))
             return KeptRows(empty_table(schema), range(0), 0, damage)
 
     def read_joined(
@@ -277,24 +262,16 @@ class Provider:
 
         Raise ProviderError or ArrowException if they cannot be read together: `read` tells which is the cause.
         """
-        if self.where is not None or not isinstance(self.source, JoinedSource):
-            return None
         schema = self._chosen(columns)
-        table = self.source.read_joined(blocks, schema, max_bytes)
-        if table is None:
-            return None
-        return self._with_shared_dictionaries(table, schema), [
-            self.source.rows_of(one) or 0 for one in blocks
-        ]
+        found = self._reader.together(blocks, schema, max_bytes)
+        return None if found is None else (self._with_shared_dictionaries(found[0], schema), found[1])
 
     def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> abc.Collection[Range]:
         """Return what reading a block of a store will fetch, as far as that is known before."""
-        if not isinstance(self.source, FetchedSource):
-            return ()
         schema = self._chosen(columns)
         if self.where is not None:
             schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
-        return self.source.ranges(block, schema)
+        return self._reader.ranges(block, schema)
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
@@ -302,7 +279,7 @@ class Provider:
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""
-        return replace(self, source=of_files(self.source, paths))
+        return replace(self, source=self.source.of_files(paths))
 
     def find_dictionaries(self, columns: abc.Sequence[str] | None) -> None:
         """Find all values of the dictionary columns among these, so that codes mean the same in each process.
@@ -345,24 +322,6 @@ class Provider:
             return self._schemas[names]
         return select_schema(self.schema, columns)
 
-    def _read_all(
-        self,
-        block: Block,
-        schema: pa.Schema,
-        bad_rows: list[BadRow] | None,
-        rows: range | None,
-        max_bytes: int | None,
-    ) -> KeptRows:
-        if max_bytes is not None and reads_within(self.source):
-            table = self.source.read_within(block, schema, rows, max_bytes, bad_rows)
-        elif rows is None:
-            table = self.source.read(block, schema, bad_rows)
-        else:
-            assert isinstance(self.source, SlicedSource)
-            table = self.source.read_rows(block, schema, rows, bad_rows)
-        start = 0 if rows is None else rows.start
-        return KeptRows(table, range(start, start + table.num_rows), 0)
-
     def _with_shared_dictionaries(self, table: Table, schema: pa.Schema) -> Table:
         coded = self.dictionaries.columns_in(schema)
         if not coded:
@@ -376,10 +335,11 @@ class Provider:
 
     def _read_everywhere(self, columns: list[str]) -> Iterator[Table]:
         schema = pa.schema([self.schema.field(name) for name in columns])
-        for block in replace(self, where=None).ahead(self.source.blocks(schema), columns):
+        everything = replace(self, where=None)
+        for block in everything.ahead(everything._blocks(schema), columns):
             try:
                 # rows with a value that does not fit are reported when they are read
-                yield self.source.read(block, schema, [])
+                yield everything._reader.read(block, schema, []).table
             except DamagedFileError:
                 if not self.bad_files.leaves_out:
                     raise
@@ -399,7 +359,7 @@ class Provider:
     def __repr__(self) -> str:
         count = None if self.bad_files.leaves_out else self.source.num_rows
         rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
-        notes = (*self.notes, *getattr(self.source, "notes", ()))
+        notes = (*self.notes, *self.source.notes)
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
             *([f"  where {self.condition}"] if self.condition else []),

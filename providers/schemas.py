@@ -2,15 +2,16 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable
+from seqflow.providers.folders import FolderKeys, Folders
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import cast_values
 from seqflow.record.selection import (
@@ -40,6 +41,14 @@ class Version:
     schema: pa.Schema
     renamed: pa.Schema
     paths: list[str] = field(default_factory=list)
+    lacking: dict[str, pa.Field] = field(default_factory=dict)
+    """Columns from the names of folders that files, or rows of them, lack, by their keys, renamed."""
+
+    @property
+    def all(self) -> pa.Schema:
+        """All columns, renamed, those of folders last."""
+        added = [one for key, one in self.lacking.items() if key not in self.schema.names]
+        return pa.schema([*self.renamed, *added])
 
 
 def check_policy(schema: object) -> None:
@@ -51,38 +60,82 @@ def check_policy(schema: object) -> None:
         )
 
 
-def common_selections(
-    schemas: Mapping[str, pa.Schema], picked: Picked, policy: SchemaPolicy = UNIFY
-) -> tuple[dict[str, Selection], list[str]]:
-    """Return the selection to read from each file, so that all give the same columns, and notes on what differs.
+class Common(NamedTuple):
+    """The columns that files give together."""
 
-    Only columns that are read must agree. A column that some files lack is null there. Raise ProviderError, with two
-    files, the column and its types, if no type holds the values of both.
+    selections: dict[str, Selection]
+    """The selection to read from each file."""
+    notes: list[str]
+    """Sentences on what differs."""
+    schema: pa.Schema
+    folders: Folders | None
+    """The columns from the names of folders."""
+
+
+def common_selections(
+    schemas: Mapping[str, pa.Schema],
+    picked: Picked,
+    policy: SchemaPolicy = UNIFY,
+    keys: FolderKeys | None = None,
+    *,
+    rows_lack: bool = False,
+) -> Common:
+    """Return what to read from each file, so that all give the same columns.
+
+    Only columns that are read must agree. A column that some files lack, or with `rows_lack` some of their rows, has
+    the value that the names of folders give it (`keys`), else null. Raise ProviderError, with two files, the column
+    and its types, if no type holds the values of both.
     """
-    versions = _versions(schemas, picked.rename)
-    if len(versions) == 1 and policy in (UNIFY, "first"):
+    versions = _versions(schemas, picked.rename, keys, rows_lack)
+    if keys is None and len(versions) == 1 and policy in (UNIFY, "first"):
         one = selection(versions[0].schema, *picked)
-        return dict.fromkeys(schemas, one), _alike(one.schema.names)
-    chosen = [_chosen(one.renamed, picked.columns) for one in versions]
+        return Common(dict.fromkeys(schemas, one), _alike(one.schema.names), one.schema, None)
+    chosen = [_chosen(one.all, picked.columns) for one in versions]
     for path in picked.columns or ():
-        if not any(_has(one.renamed, path) for one in versions):
-            select_schema(versions[0].renamed, [path])  # raises
+        if not any(_has(one.all, path) for one in versions):
+            select_schema(versions[0].all, [path])  # raises
     declared = {} if isinstance(policy, str) else _declared(declared_schema(policy), versions)
-    common = pa.schema(list(_fields(versions, chosen, declared, policy)), versions[0].schema.metadata)
+    found = list(_fields(versions, chosen, declared, policy))
+    alone = set.intersection(*({*one.all.names[len(one.schema) :]} for one in versions))
+    found.sort(key=lambda column: column.name in alone)  # those of folders last, in their order
+    common = pa.schema(found, versions[0].schema.metadata)
     if picked.columns is not None:
         common = select_schema(common, picked.columns)
     check_names(common)
+    of_files = (
+        common
+        if keys is None
+        else pa.schema([one for one in common if one.name not in alone], common.metadata)
+    )
     by_path: dict[str, Selection] = {}
     for version in versions:
-        by_path |= dict.fromkeys(version.paths, Selection(version.schema, version.renamed, common))
+        by_path |= dict.fromkeys(version.paths, Selection(version.schema, version.renamed, of_files))
     notes = [
         *_notes(versions, common, len(schemas)),
-        *_alike(name for one in versions for name in one.renamed.names),
+        *_alike(name for one in versions for name in one.all.names),
     ]
-    return {path: by_path[path] for path in schemas}, notes
+    folders = None if keys is None else _folders(keys, versions, common, alone)
+    return Common({path: by_path[path] for path in schemas}, notes, common, folders)
 
 
-def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[Version]:
+def _folders(
+    keys: FolderKeys, versions: Sequence[Version], common: pa.Schema, alone: Set[str]
+) -> Folders | None:
+    """Return the columns from the names of folders; None if there are none."""
+    names = dict.fromkeys(one.name for version in versions for one in version.lacking.values())
+    fields = [common.field(name) for name in names if name in common.names]
+    values: dict[str, dict[str, Any]] = {}
+    for version in versions:
+        own = {
+            key: common.field(one.name) for key, one in version.lacking.items() if one.name in common.names
+        }
+        values |= keys.values(version.paths, own)
+    return Folders(pa.schema(fields), values, frozenset(names) - alone) if fields else None
+
+
+def _versions(
+    schemas: Mapping[str, pa.Schema], rename: Rename | None, keys: FolderKeys | None, rows_lack: bool
+) -> list[Version]:
     """Return the different schemas, in the order of their first files."""
     # most of 10,000 files have the same schema, which is one object
     paths: dict[int, list[str]] = defaultdict(list)
@@ -95,20 +148,39 @@ def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[V
         if same is None:
             found.append(same := Version(readable(schema), schema))
         same.paths += of_one
+    if keys is not None:
+        _add_keys(found, keys, rows_lack)
     if rename is None:
         return found
     if not isinstance(rename, Mapping):
         first = found[0]
         first.renamed = rename_schema(first.schema, rename)
         rename = dict(zip(first.schema.names, first.renamed.names, strict=True))
-    known = {path for one in found for column in one.schema for path in field_paths(column)}
+    known = {
+        path
+        for one in found
+        for column in (*one.schema, *one.lacking.values())
+        for path in field_paths(column)
+    }
     for old in rename:
         if old not in known:
             raise UnknownColumnError(f"rename: there is no column {old!r}{nearest(old, known)}")
     for one in found:
         own = {path for column in one.schema for path in field_paths(column)}
         one.renamed = rename_schema(one.schema, {old: new for old, new in rename.items() if old in own})
+        one.lacking = {key: column.with_name(rename.get(key, key)) for key, column in one.lacking.items()}
     return found
+
+
+def _add_keys(versions: Sequence[Version], keys: FolderKeys, rows_lack: bool) -> None:
+    """Add the columns from folders to the files that lack them."""
+    for name in keys.names:
+        column = keys.field(
+            name, (one.schema.field(name).type for one in versions if name in one.schema.names)
+        )
+        for one in versions:
+            if rows_lack or name not in one.schema.names:
+                one.lacking[name] = column
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -129,7 +201,9 @@ def _has(schema: pa.Schema, path: str) -> bool:
 def _declared(schema: pa.Schema, versions: Sequence[Version]) -> dict[str, pa.Field]:
     """Return the declared fields by the new names of their columns; raise UnknownColumnError for unknown ones."""
     new_names = {
-        old: new for one in versions for old, new in zip(one.schema.names, one.renamed.names, strict=True)
+        old: new
+        for one in versions
+        for old, new in zip((*one.schema.names, *one.lacking), one.all.names, strict=True)
     }
     for name in schema.names:
         if name not in new_names:
@@ -198,8 +272,8 @@ def _notes(versions: Sequence[Version], common: pa.Schema, num_files: int) -> It
         kinds: Counter[str] = Counter()
         lacking: list[str] = []
         for one in versions:
-            if column.name in one.renamed.names:
-                kinds[str(one.renamed.field(column.name).type)] += len(one.paths)
+            if column.name in one.all.names:
+                kinds[str(one.all.field(column.name).type)] += len(one.paths)
             else:
                 lacking += one.paths
         if lacking:

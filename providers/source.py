@@ -1,15 +1,18 @@
-"""Source: the interface of each kind of source of rows; Block: a part of a source that is read at once."""
+"""Source: the base of each kind of source of rows; Block: a part of a source that is read at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
-from seqflow.files.place import Range
+from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, Range
+from seqflow.providers.filter.value_ranges import Path, ValueRange
+from seqflow.providers.folders import Folders
 from seqflow.record import BadRow
 from seqflow.record.selection import Table, Unfit
 
@@ -25,91 +28,143 @@ class Block:
     index: int
     num_rows: int | None
     nbytes: int | None
+    of: Block | None = field(default=None, kw_only=True, repr=False)
+    """The block of the source if these are the rows of it that a filter keeps, else None."""
+    is_whole: bool = field(default=False, kw_only=True, repr=False)
+    """Whether the ranges of values tell that a filter keeps all rows."""
+
+    @property
+    def of_source(self) -> Block:
+        """The block with all rows of the source."""
+        return self.of or self
+
+    @property
+    def left_out(self) -> int | None:
+        """Number of rows that a filter leaves out; None if it is not known."""
+        rows, kept = self.of_source.num_rows, self.num_rows
+        return None if rows is None or kept is None else rows - kept
 
 
-class Source(Protocol):
-    """The interface of each kind of source. `schema` is the schema it was opened with, or a part of it."""
+class Steps(NamedTuple):
+    """How to read a block some rows at a time."""
+
+    rows: int
+    coded: tuple[str, ...] = ()
+    """Columns that are read as dictionary codes, so that their size can be computed before they become texts."""
+
+
+class Wanted(NamedTuple):
+    """Request to read whole blocks, or rows of one."""
+
+    blocks: Sequence[Block]
+    """One, or several of a file for a source that `joins` them."""
+    schema: pa.Schema
+    bad_rows: list[BadRow] | None = None
+    rows: range | None = None
+    """Rows of the block, for "any" sources."""
+    steps: Steps | None = None
+    """Number of rows at a time, for "forward" sources."""
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The base of each kind of source: files of a format, or rows of this process.
+
+    A kind has `num_rows`, `paths`, `blocks` and `stream`; what it says besides differs from the defaults here.
+    """
+
+    store: Files = LOCAL
+    """Where its files lie."""
+    folders: Folders | None = None
+    """Further columns, from the names of the folders of its files."""
+    slicing: ClassVar[Literal["none", "forward", "any"]] = "none"
+    """Whether some rows of a block can be read: those that follow the last ones, or any."""
+    joins: ClassVar[bool] = False
+    """Whether `stream` takes several blocks of a file."""
+    read_once: ClassVar[bool] = False
+    """Whether its blocks can be read in one pass only."""
+    is_stream: ClassVar[bool] = False
+    """Whether its blocks are not known before they are read."""
+    file_per_row: ClassVar[bool] = False
+    """Whether each row is a file, which `paths_of` names."""
+
+    if TYPE_CHECKING:  # a field of some kinds: an inherited property would be its default
+
+        @property
+        def paths(self) -> tuple[str, ...]:
+            """The files that are read; empty for sources in memory and streams."""
 
     @property
     def num_rows(self) -> int | None:
         """Number of rows in all blocks; None if it is not known before reading."""
-        ...
+        return None
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that are read; empty for sources in memory and streams."""
-        ...
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what was found while it was read."""
+        return ()
 
-    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+    def blocks(self, schema: pa.Schema) -> Iterable[Block]:
         """Return all blocks, in order."""
-        ...
+        raise NotImplementedError
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """Return the block's rows with the columns and fields of `schema`.
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        """Yield rows with the columns that `finish` makes those of the schema from.
 
         A row that can't be read is an error if `bad_rows` is None; otherwise it is null, and added to `bad_rows`.
         """
-        ...
+        raise NotImplementedError
 
+    def finish(self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None) -> Table:
+        """Return rows of `stream` with the columns and fields of `schema`."""
+        return table
 
-@runtime_checkable
-class SlicedSource(Protocol):
-    """A source that can read a few rows of a block, without having the whole block in memory."""
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        """Return consecutive rows of the block with the columns and fields of `schema`; bad rows as in `read`."""
-        ...
-
-
-@runtime_checkable
-class BoundedSource(Protocol):
-    """A source whose rows may be larger than its files say; it stops reading at a limit of bytes."""
-
-    def read_within(
-        self,
-        block: Block,
-        schema: pa.Schema,
-        rows: range | None,
-        max_bytes: int,
-        bad_rows: list[BadRow] | None = None,
-    ) -> Table:
-        """Return all rows of the block, or some; raise ProviderError if they exceed `max_bytes` in memory.
-
-        Rows whose size is known before reading are read whatever it is.
-        """
-        ...
-
-
-@runtime_checkable
-class FetchedSource(Protocol):
-    """A source that can tell which bytes of a block will be read, so that a store's are fetched ahead."""
-
-    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
-        """Return the ranges of files that `read` of all rows of a block reads; empty if they are not known."""
-        ...
-
-
-@runtime_checkable
-class CountedSource(Protocol):
-    """A source that can tell the rows of a block whose number is not relied on, because it may be damaged."""
+    def steps(self, block: Block, schema: pa.Schema, max_bytes: int) -> Steps | None:
+        """Return how to read rows that may take more memory than the source tells; None if they do not."""
+        return None
 
     def rows_of(self, block: Block) -> int | None:
-        """Return the number of rows of a block; None if it is not known before reading."""
-        ...
+        """Return the number of rows of a block, also if it may be damaged; None if it is not known."""
+        return block.num_rows
 
+    def place(self, block: Block) -> str:
+        """Return the name of a block in messages."""
+        return f"{block.origin}, block {block.index}"
 
-@runtime_checkable
-class JoinedSource(CountedSource, Protocol):
-    """A source that can read several small blocks of a file faster together than one by one."""
+    def wrong_count(self, block: Block, rows: int) -> ProviderError:
+        """Return the error for a block that has another number of rows than expected."""
+        return DamagedFileError(f"{self.place(block)} has {rows} rows, expected {self.rows_of(block)}")
 
-    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
-        """Return the rows of these blocks of one file, in order; None if they must be read one by one.
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
+        """Return the ranges of files that reading a block reads; empty if they are not known."""
+        return ()
 
-        Raise ProviderError if one of them is damaged, or has a row that can't be read.
-        """
-        ...
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]] | None:
+        """Return all blocks, each with the ranges of some columns or fields of structs; None if none are known."""
+        return None
+
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """Return the file of each row of a block, for sources with a file for each."""
+        raise NotImplementedError
+
+    def of_files(self, paths: Collection[str]) -> Self:
+        """Return the source with these files only; itself if it cannot be divided."""
+        return self
+
+    def reduced(self, paths: Collection[str], /, **fields: Any) -> Self:
+        """Return the source with other `fields`, which are those of some files only."""
+        folders = None if self.folders is None else self.folders.of(paths)
+        return replace(self, store=self.store.of(paths), folders=folders, **fields)
+
+    def content(self, schema: pa.Schema) -> Any:
+        """Return JSON-compatible values that are equal if the rows are; None if the source has none."""
+        return None
 
 
 class UnfitRow(BadRow):
@@ -134,37 +189,3 @@ def bad_row_error(block: Block, bad: BadRow) -> ProviderError:
         f"{block.origin}, block {block.index}, row {bad.row}, column {bad.column!r}: {bad.reason}\n"
         "schema= gives columns other types, bad_rows='skip' leaves out such rows"
     )
-
-
-def reads_within(source: object) -> TypeGuard[BoundedSource]:
-    """Return whether a source is a BoundedSource. isinstance with a protocol is too slow to call for each block."""
-    return hasattr(source, "read_within")
-
-
-@runtime_checkable
-class DividedSource(Protocol):
-    """A source of many files that has data for each, and can be reduced to some of them."""
-
-    def of_files(self, paths: Collection[str]) -> Source:
-        """Return the source with these files only; it reads their blocks as before."""
-        ...
-
-
-def of_files(source: Source, paths: Collection[str]) -> Source:
-    """Return the source with these files only if it can be divided, else all of it."""
-    if not isinstance(source, DividedSource):
-        return source
-    found: Any = source.of_files(paths)
-    if "store" in getattr(found, "__dataclass_fields__", ()):
-        found = replace(found, store=found.store.of(paths))
-    divided: Source = found
-    return divided
-
-
-@runtime_checkable
-class VersionedSource(Protocol):
-    """A source that can tell whether a later one holds the same rows."""
-
-    def content(self, schema: pa.Schema) -> Any:
-        """Return JSON-compatible values that are equal if the rows are."""
-        ...

@@ -9,6 +9,7 @@ from seqflow.files.cache import DEFAULT_BYTES, Cache
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, is_uri
 from seqflow.files.systems import uri_in
+from seqflow.hidden import described_option
 from seqflow.providers.formats.options import byte_count
 
 STORE_OPTIONS = ("storage_options", "filesystem", "cache", "cache_bytes")
@@ -25,7 +26,8 @@ def files_of_source(source: Any, options: Mapping[str, Any]) -> tuple[Any, Files
     elif not any(isinstance(item, str) and is_uri(item) for item in items):
         return source, LOCAL
     if given is not None and not isinstance(given, Mapping):
-        raise ProviderOptionError(f"storage_options is {given!r}, expected a dict of options of the store")
+        found = described_option("storage_options", given)
+        raise ProviderOptionError(f"storage_options is {found}, expected a dict of options of the store")
     if system is not None and given:
         raise ProviderOptionError("storage_options is given in addition to filesystem, which has its own")
     from seqflow.files.store import StoreFiles

@@ -16,6 +16,7 @@ import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.hidden import described_option
 from seqflow.names_elsewhere import instead
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,7 +127,7 @@ def checked(
                 guess = nearest(value, choices(hint)) if isinstance(value, str) else ""
                 place = function.__qualname__.removesuffix(".__init__")
                 expected = f"{described(hint)}{' of 64 bits' * is_long}{guess}"
-                wrong = error(f"{place}: {name} is {shown(value)}, expected {expected}")
+                wrong = error(f"{place}: {name} is {_shown(name, value)}, expected {expected}")
                 wrong.is_of_type, wrong.argument = True, name
                 return wrong
         return None
@@ -196,6 +197,10 @@ def shown(value: Any) -> str:
     except ValueError:  # Python refuses to write integers of more than 4,300 digits
         return "a number of too many digits"
     return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def _shown(name: str, value: Any) -> str:
+    return described_option(name, value) if name == "storage_options" else shown(value)
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, Literal, Self, TypeVar, cast
 
+from seqflow.hidden import hidden
 from seqflow.printable import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,6 +60,7 @@ class SeqflowError(Exception):
     """Fault in a malformed text: its position, a description, and advice, which may be empty."""
 
     def __init__(self, *args: object, advice: str = "") -> None:
+        args = tuple(hidden(one) if isinstance(one, str) else one for one in args)
         super().__init__(*args)
         # not a property: torch calls exceptions of a class with a `message` in another way
         self.message = "\n".join(map(str, args))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.providers.source import Block
 from seqflow.record.record import Tensor
 
@@ -21,10 +21,20 @@ class DroppedRows:
     """Their positions, ascending, by origin and index of their block."""
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Their number by reason, and by a part of the source."""
+    too_short: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that stay because they are too short to compare, by the reason for which others are left out."""
+
+    damaged: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Blocks that are left out as damaged, although other columns of them may be read, and the reason."""
 
     @classmethod
     def of_places(
-        cls, places: Tensor, blocks: Iterable[Block], counts: Mapping[str, Mapping[str, int]]
+        cls,
+        places: Tensor,
+        blocks: Iterable[Block],
+        counts: Mapping[str, Mapping[str, int]],
+        too_short: Mapping[str, int],
+        damaged: Mapping[tuple[str, int], str],
     ) -> "DroppedRows":
         """Return the rows at int64 places, ascending: block number * 2**32 + row in the block.
 
@@ -45,7 +55,12 @@ class DroppedRows:
                 found[block.origin, block.index] = positions
         if by_block:
             raise _changed("the source has fewer blocks", next(iter(by_block.values()))[0])
-        return cls(found, counts)
+        return cls(found, counts, too_short, damaged)
+
+    def check(self, block: Block) -> None:
+        """Raise DamagedFileError if the block is left out as damaged."""
+        if (reason := self.damaged.get((block.origin, block.index))) is not None:
+            raise DamagedFileError(f"{block.origin}: {reason}")
 
     def count(self, block: Block) -> int:
         """Return the number of rows of a block that are left out."""

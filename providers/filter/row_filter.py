@@ -38,16 +38,19 @@ class Condition:
 
     def columns(self) -> list[str]:
         """Return the columns that it reads, by the source's names."""
-        names = (
-            one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}") for one in columns_of(self.tree)
-        )
-        return list(dict.fromkeys(names))
+        return columns_read(self.tree)
 
     def bind(self, schema: pa.Schema) -> Node:
         """Bind the filter to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
         from seqflow.providers.filter.binding import bind_filter
 
         return bind_filter(self.text, self.tree, schema)
+
+
+def columns_read(tree: Filter) -> list[str]:
+    """Return the columns that a condition reads, by the source's names."""
+    names = (one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}") for one in columns_of(tree))
+    return list(dict.fromkeys(names))
 
 
 def condition_of(where: Where) -> Condition:

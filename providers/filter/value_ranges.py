@@ -4,9 +4,9 @@ The ranges of all blocks are compared at once, by the same functions of Arrow th
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,6 @@ from pyarrow import types
 from seqflow.kernels.arrays import Array
 from seqflow.providers.filter.arrow_expressions import OPERATORS, ArrowCall, ArrowLiteral, Field, Node
 from seqflow.providers.filter.arrow_values import value_of
-from seqflow.providers.source import Block
 from seqflow.record.arrow_types import TEXTS, is_any
 
 Path = tuple[str, ...]
@@ -44,17 +43,6 @@ def range_of_value(value: Any) -> ValueRange:
     if isinstance(value, str):
         value = value.encode()
     return ValueRange(value, value, has_nulls=False) if isinstance(value, int | bytes) else UNKNOWN
-
-
-@runtime_checkable
-class RangedSource(Protocol):
-    """A source that knows the ranges of values in its blocks before it reads them."""
-
-    def ranged_blocks(
-        self, schema: pa.Schema, paths: Sequence[Path]
-    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        """Return all blocks, as `blocks` gives them, each with the ranges of some columns or fields of structs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,20 @@
 """Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError
 from seqflow.files.ahead import split_spans
-from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, Range, is_uri
-from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.arrow_footers import MAGIC, StoredArrow, read_stored, tail_of
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.source import unfit_rows
+from seqflow.providers.source import Source, Wanted, unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Selection, Table, readable
@@ -40,13 +38,12 @@ class ArrowFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowSource:
+class ArrowSource(Source):
     """Arrow files, by path. Batches are views of the mapped file, unless it is compressed."""
 
     files: dict[str, ArrowFile]
     memory_map: bool
-    store: Files = LOCAL
-    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+    slicing = "forward"
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -56,9 +53,9 @@ class ArrowSource:
     def num_rows(self) -> int:
         return sum(sum(file.rows) for file in self.files.values())
 
-    def of_files(self, paths: Collection[str]) -> "ArrowSource":
+    def of_files(self, paths: Collection[str]) -> Self:
         files = {path: self.files[path] for path in paths if path in self.files}
-        return replace(self, files=files, slices=SliceReaders())
+        return self.reduced(paths, files=files)
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, file in self.files.items():
@@ -72,23 +69,16 @@ class ArrowSource:
                     batch.validate()
                 yield Block(path, index, rows, decoded_nbytes(batch))
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        batch = self._batch(block.origin, block.index, schema)
-        validated(batch, _place(block.origin, block.index))
-        selection = self.files[block.origin].selection.to(schema)
-        return selection.apply(batch, selection.present, unfit_rows(block, bad_rows))
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema = wanted.block, wanted.schema
+        yield validated(self._batch(block.origin, block.index, schema), self.place(block))
 
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        def batches() -> Iterator[pa.RecordBatch]:
-            batch = self._batch(block.origin, block.index, schema)
-            yield validated(batch, _place(block.origin, block.index))
-
+    def finish(self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None) -> Table:
         selection = self.files[block.origin].selection.to(schema)
-        key = (block.origin, block.index, *selection.present)
-        found = pa.Table.from_batches(self.slices.read(key, batches, rows, self.rows_of(block)))
-        return selection.apply(found, selection.present, unfit_rows(block, bad_rows))
+        return selection.apply(table, selection.present, unfit_rows(block, bad_rows))
+
+    def place(self, block: Block) -> str:
+        return _place(block.origin, block.index)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
         stored = self.files[block.origin].stored
@@ -137,8 +127,8 @@ class Arrow(Format):
             path: ArrowFile(rows, selections[path], stream, mapped, stored)
             for path, (_, rows, stream, mapped, stored) in found.items()
         }
-        source = ArrowSource(opened, self.memory_map, files.store)
-        return files.provider("arrow", next(iter(selections.values())).schema, source)
+        source = ArrowSource(opened, self.memory_map, store=files.store)
+        return files.provider("arrow", source)
 
 
 _READ_BATCHES = """

@@ -99,7 +99,10 @@ class Numpy(Format):
         each array, or each of those that `columns` names.
         """
         open_file = partial(
-            _open_file, batch_bytes=byte_count(self.batch_bytes), wanted=_wanted(files.picked)
+            _open_file,
+            batch_bytes=byte_count(self.batch_bytes),
+            wanted=_wanted(files.picked),
+            keys=frozenset(() if files.keys is None else files.keys.names),
         )
         return open_row_files("numpy", files, open_file)
 
@@ -113,14 +116,14 @@ def _wanted(picked: Picked) -> set[str] | None:
     return {old.get(one, old.get(one.partition(".")[0], one.partition(".")[0])) for one in columns}
 
 
-def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None) -> ArrayFile:
+def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None, keys: frozenset[str]) -> ArrayFile:
     with open(path, "rb") as file:
         is_archive = file.read(len(_MAGIC)) != _MAGIC
         if not is_archive:
             file.seek(0)
             arrays = {COLUMN: _header(file, os.path.getsize(path), COLUMN)}
     if is_archive:
-        arrays = _members(path, wanted)
+        arrays = _members(path, wanted, keys)
     rows = _num_rows(arrays)
     row_bytes = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
     ranges = row_ranges(rows, row_bytes, batch_bytes)
@@ -145,15 +148,18 @@ def _fields(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
-    """Return the arrays of an archive by name; uncompressed ones with their place in the file."""
+def _members(path: str, wanted: set[str] | None, keys: frozenset[str]) -> dict[str, StoredArray]:
+    """Return the arrays of an archive by name; uncompressed ones with their place in the file.
+
+    All are needed for their number of rows if only `keys` are wanted, which the names of folders have.
+    """
     found: dict[str, StoredArray] = {}
     size = os.path.getsize(path)
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
         names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         chosen = (
             names
-            if wanted is None or not wanted <= set(names)
+            if wanted is None or wanted <= keys or not wanted - keys <= set(names)
             else {name: names[name] for name in names if name in wanted}
         )
         for name, info in chosen.items():

@@ -1,25 +1,21 @@
 """Parquet files: a block is a row group, whose size is in the footer."""
 
 import base64
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import SMALL_FILE, Span, split_spans
-from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
-from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
 from seqflow.providers.formats.idle_readers import IdleReaders
@@ -34,10 +30,9 @@ from seqflow.providers.formats.parquet_footers import (
 )
 from seqflow.providers.formats.parquet_ranges import stored_limits, value_range
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.source import unfit_rows
+from seqflow.providers.source import Source, Steps, Wanted, unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXTS, is_any
-from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.selection import Selection, Table, leaf_types, readable
 from seqflow.record.validation import opening, reading
 
@@ -49,16 +44,6 @@ _WHOLE = 1 << 30
 """Bytes up to which a row group is read at once: pyarrow cannot join nested texts of 2 GiB."""
 _COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
 """Most and fewest rows that are read at once if the footer does not tell how large texts are."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnboundedTexts:
-    """Way to read columns of text whose size the footer does not bound."""
-
-    coded: tuple[str, ...]
-    """Columns that are read as dictionary codes, so that their size can be computed before they become texts."""
-    rows: int
-    """Number of rows that are read at once."""
 
 
 class TextChunk(NamedTuple):
@@ -123,14 +108,12 @@ class ParquetFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetSource:
+class ParquetSource(Source):
     """Parquet files, by path. Each read opens its file, so that threads don't share handles."""
 
     files: dict[str, ParquetFile]
     memory_map: bool
     use_threads: bool
-    store: Files = LOCAL
-    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
     uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
     """Texts of unknown size by path, for the files whose footers were read so far."""
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
@@ -140,6 +123,8 @@ class ParquetSource:
     """Open readers of files with several row groups."""
     maps: IdleReaders = field(default_factory=IdleReaders, compare=False)
     """The same, of files that are mapped, for small row groups."""
+    slicing = "forward"
+    joins = True
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -149,16 +134,12 @@ class ParquetSource:
     def num_rows(self) -> int:
         return sum(file.num_rows for file in self.files.values())
 
-    def of_files(self, paths: Collection[str]) -> "ParquetSource":
+    def of_files(self, paths: Collection[str]) -> Self:
         files = {path: self.files[path] for path in paths if path in self.files}
         uncounted = {path: self.uncounted[path] for path in files if path in self.uncounted}
-        return replace(self, files=files, uncounted=uncounted, slices=SliceReaders())
+        return self.reduced(paths, files=files, uncounted=uncounted)
 
-    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        for path, file, _, nbytes in self._files(schema):
-            yield from map(Block, repeat(path), range(len(file.rows)), file.rows.tolist(), nbytes.tolist())
-
-    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+    def blocks(self, schema: pa.Schema) -> BlockColumns:
         return BlockColumns.of_files(
             (path, file.rows, nbytes) for path, file, _, nbytes in self._files(schema)
         )
@@ -235,48 +216,39 @@ class ParquetSource:
         """Return the number of rows of a block, from the footer."""
         return int(self.files[block.origin].rows[block.index])
 
-    def _check_count(self, block: Block, table: pa.Table, rows: int) -> None:
-        """Raise DamagedFileError unless all columns have so many rows: a damaged page header may shorten one."""
-        try:
-            table.validate()  # a tenth of the time of looking at each column
-        except pa.ArrowInvalid:
-            raise self._wrong_count(block, min(map(len, table.columns))) from None
-        if table.num_rows != rows:
-            raise self._wrong_count(block, table.num_rows)
+    def place(self, block: Block) -> str:
+        return f"{block.origin}, row group {block.index}"
 
-    def _wrong_count(self, block: Block, rows: int) -> DamagedFileError:
-        of_footer = self.rows_of(block)
+    def wrong_count(self, block: Block, rows: int) -> DamagedFileError:
         return DamagedFileError(
-            f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {of_footer}"
+            f"{self.place(block)} has {rows} rows, but its footer says {self.rows_of(block)}"
         )
 
     def _footer(self, path: str) -> Any:
         """Return the footer of a file; raise ProviderError if it has changed since the file was opened."""
         return self.footers.get(path, lambda: _same_footer(self.store, path, self.files[path]))
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        columns, finish = self._columns(block, schema, bad_rows)
-        place = f"{block.origin}, row group {block.index} can't be read"
-        with reading(place), self._open(block, schema) as opened:
-            table = self._read_group(opened, block, columns)
-        self._check_count(block, table, self.rows_of(block))
-        return finish(table)
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        schema, steps = wanted.schema, wanted.steps
+        first, columns = wanted.block, self._columns(wanted.block, schema)
+        with reading(f"{self.place(first)} can't be read"):
+            if steps is None:
+                # each by itself: pyarrow's `read_row_groups` moves rows to others if a damaged page has more
+                with self._open(first, schema) as opened:
+                    for one in wanted.blocks:
+                        yield self._read_group(opened, one, columns)
+            else:
+                with self._open_buffered(first, steps.coded) as opened:
+                    yield from opened.iter_batches(
+                        steps.rows, [first.index], columns, use_threads=self.use_threads
+                    )
 
-    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> "Table | None":
-        """Return the rows of several row groups of one file.
-
-        Each is read by itself: pyarrow's `read_row_groups` moves rows to other groups if a damaged page has too many.
-        """
-        first, most = blocks[0], max_bytes // len(blocks)
-        if is_uri(first.origin) or any(self._unbounded_texts(one, schema, most) for one in blocks):
-            return None
-        columns, finish = self._columns(first, schema, None)
-        with reading(f"{first.origin} can't be read"), self._open(first, schema) as opened:
-            tables = [self._read_group(opened, one, columns) for one in blocks]
-            table = pa.concat_tables(tables).combine_chunks()
-        # no column has more rows than its row group, so that the sum tells whether one is short
-        self._check_count(first, table, sum(map(self.rows_of, blocks)))
-        return finish(table)
+    def finish(self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None) -> Table:
+        file, unfit = self.files[block.origin], unfit_rows(block, bad_rows)
+        selection = file.selection.to(schema)
+        if len(selection.leaves) == file.num_leaves or _chooses(file):
+            return selection.label(table, unfit)
+        return selection.apply(table, unfit=unfit)
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
         """Read a row group at once, or a large one some rows at a time."""
@@ -293,74 +265,7 @@ class ParquetSource:
                     raise
                 rows //= 2
 
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        columns, finish = self._columns(block, schema, bad_rows)
-        with reading(f"{block.origin}, row group {block.index} can't be read"):
-            found = self._read_slice(block, columns, rows)
-        return finish(pa.Table.from_batches(found))
-
-    def read_within(
-        self,
-        block: Block,
-        schema: pa.Schema,
-        rows: range | None,
-        max_bytes: int,
-        bad_rows: list[BadRow] | None = None,
-    ) -> Table:
-        unbounded = self._unbounded_texts(block, schema, max_bytes)
-        if unbounded is None and rows is None:
-            return self.read(block, schema, bad_rows)
-        rows = range(self.rows_of(block)) if rows is None else rows
-        if unbounded is None:
-            return self.read_rows(block, schema, rows, bad_rows)
-        columns, finish = self._columns(block, schema, bad_rows)
-        with reading(f"{block.origin}, row group {block.index} can't be read"):
-            return finish(
-                pa.Table.from_batches(self._read_counted(block, columns, rows, unbounded, max_bytes))
-            )
-
-    def _read_counted(
-        self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts, max_bytes: int
-    ) -> list[pa.RecordBatch]:
-        """Read a few rows at a time, texts as dictionary codes where possible; stop when they are too large."""
-        found: list[pa.RecordBatch] = []
-        size = 0
-        for start in range(rows.start, rows.stop, unbounded.rows):
-            part = range(start, min(start + unbounded.rows, rows.stop))
-            found += (read := self._read_slice(block, columns, part, unbounded))
-            size += sum(int(row_bytes(one, with_dictionaries=False).sum()) for batch in read for one in batch)
-            if size > max_bytes:
-                raise ProviderError(
-                    f"{block.origin}, row group {block.index}: rows {rows.start} to {part.stop - 1} take "
-                    f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most\n"
-                    "its footer does not say so: raise memory, or write the file with smaller row groups"
-                )
-        return found
-
-    def _read_slice(
-        self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts | None = None
-    ) -> list[pa.RecordBatch]:
-        """Read some rows of a row group; the next slice continues where this one ends."""
-        coded, rows_at_once = (unbounded.coded, unbounded.rows) if unbounded else ((), len(rows))
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            with self._open_buffered(block, coded) as opened:
-                yield from opened.iter_batches(
-                    rows_at_once, [block.index], columns, use_threads=self.use_threads
-                )
-
-        # readers of other columns, or in other steps, have positions of their own
-        key = (block.origin, block.index, unbounded, *(columns or ()))
-        found = self.slices.read(key, batches, rows, self.rows_of(block))
-        count = sum(batch.num_rows for batch in found)
-        if count != len(rows):
-            raise self._wrong_count(block, rows.start + count)
-        return found
-
-    def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
-        """Return how to read texts that may exceed `max_bytes`; None if the footer shows that they do not."""
+    def steps(self, block: Block, schema: pa.Schema, max_bytes: int) -> Steps | None:
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
             self.uncounted[block.origin] = file.uncounted(self.chunks_of(block.origin))
@@ -373,7 +278,7 @@ class ParquetSource:
                 rows = min(rows, max(_FEW_ROWS, max_bytes // max(1, chunk.uncompressed_bytes)))
             else:
                 coded.append(self._footer(block.origin).schema.column(chunk.leaf).path)
-        return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
+        return Steps(rows, tuple(coded)) if coded or rows < _COUNTED_ROWS else None
 
     def _open(self, block: Block, schema: pa.Schema) -> Any:
         path = block.origin
@@ -411,19 +316,14 @@ class ParquetSource:
             page_checksum_verification=True,
         )
 
-    def _columns(
-        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None
-    ) -> tuple[list[str] | None, Callable[[Table], Table]]:
-        """Return the columns to read, None for all, and the function that makes a table of `schema` from them."""
-        file, unfit = self.files[block.origin], unfit_rows(block, bad_rows)
-        selection = file.selection.to(schema)
-        label = partial(selection.label, unfit=unfit)
-        if len(selection.leaves) == file.num_leaves:
-            return None, label
-        if not _chooses(file):
-            return None, partial(selection.apply, unfit=unfit)
+    def _columns(self, block: Block, schema: pa.Schema) -> list[str] | None:
+        """Return the columns to read; None for all."""
+        file = self.files[block.origin]
+        leaves = file.selection.to(schema).leaves
+        if len(leaves) == file.num_leaves or not _chooses(file):
+            return None
         names = self._footer(block.origin).schema
-        return [names.column(leaf).path for leaf in selection.leaves], label
+        return [names.column(leaf).path for leaf in leaves]
 
 
 @file_format("parquet")
@@ -475,9 +375,9 @@ class Parquet(Format):
         selections = files.selections(schemas)
         opened = {path: ParquetFile(*one, selections[path]) for path, one in found.items()}
         source = ParquetSource(
-            opened, self.memory_map, self.use_threads, files.store, footers=footers, chunks=chunks
+            opened, self.memory_map, self.use_threads, footers=footers, chunks=chunks, store=files.store
         )
-        return files.provider("parquet", next(iter(selections.values())).schema, source)
+        return files.provider("parquet", source)
 
 
 _READ_FOOTERS = """

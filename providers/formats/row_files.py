@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, StoreError
+from seqflow.errors import StoreError
 from seqflow.files.ahead import SMALL_FILE
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.source import unfit_rows
-from seqflow.record import BadRow
+from seqflow.providers.source import Source, Wanted, unfit_rows
 from seqflow.record.selection import Selection, Table, check_once
 from seqflow.record.validation import kind_of_error, validated
 
@@ -41,12 +38,11 @@ class RowFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RowFileSource:
+class RowFileSource(Source):
     """Files by path, each with the columns to read."""
 
     files: Mapping[str, RowFile]
     selections: Mapping[str, Selection]
-    store: Files = LOCAL
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -55,8 +51,8 @@ class RowFileSource:
             one for path, file in self.files.items() for one in (path, *getattr(file, "other_files", ()))
         )
 
-    def of_files(self, paths: Collection[str]) -> RowFileSource:
-        return replace(self, files={path: self.files[path] for path in paths if path in self.files})
+    def of_files(self, paths: Collection[str]) -> Self:
+        return self.reduced(paths, files={path: self.files[path] for path in paths if path in self.files})
 
     @property
     def num_rows(self) -> int | None:
@@ -68,17 +64,16 @@ class RowFileSource:
             for index, (rows, nbytes) in enumerate(file.sizes):
                 yield Block(path, index, rows, nbytes)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         chosen = self.selections[block.origin].to(schema)
         expected = chosen.of_source
-        place = f"{block.origin}, block {block.index}"
+        place = self.place(block)
         path = self.store.local_copy(block.origin)
         with errors_at(f"{place} can't be read"):
             table = self.files[block.origin].read(path, block.index, expected.names)
         table = with_columns(validated(table, place), expected, place)
-        if self.rows_of(block) not in (None, table.num_rows):
-            raise DamagedFileError(f"{place} has {table.num_rows} rows, expected {self.rows_of(block)}")
-        return chosen.apply(table, chosen.present, unfit_rows(block, bad_rows))
+        yield chosen.apply(table, chosen.present, unfit_rows(block, bad_rows))
 
     def rows_of(self, block: Block) -> int | None:
         """Return the number of rows of a block; None if it is not known before reading."""
@@ -121,8 +116,8 @@ def provider_of_row_files(kind: str, files: FileSet, opened: Mapping[str, RowFil
     selections = files.selections({path: file.schema for path, file in opened.items()})
     for one in {id(one): one for one in selections.values()}.values():
         check_once(one.source, one.of_source.names)  # columns are read by name, so a name must be unique
-    source: Any = RowFileSource(opened, selections, files.store)
-    return files.provider(kind, next(iter(selections.values())).schema, source)
+    source = RowFileSource(opened, selections, store=files.store)
+    return files.provider(kind, source)
 
 
 def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:

@@ -18,14 +18,15 @@ from seqflow.printable import printable_line, without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.source import Source, Wanted
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Selection, Table, selection
+from seqflow.record.selection import Selection, Table
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource:
+class TextSource(Source):
     """Files in order; block i holds the files `limits[i]` … `limits[i + 1] - 1`."""
 
     paths: tuple[str, ...]
@@ -34,7 +35,7 @@ class TextSource:
     selection: Selection
     encoding: str | None
     errors: str
-    store: Files = LOCAL
+    file_per_row = True
 
     @property
     def num_rows(self) -> int:
@@ -55,14 +56,15 @@ class TextSource:
         entries = map(self.store.entry, filter(is_uri, self.paths_of(block)))
         return [(one.path, 0, one.size) for one in entries if one is not None]
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         paths = self.paths_of(block)
         chosen = self.selection.to(schema)
         columns = []
         for position, field in zip(chosen.present, chosen.of_source, strict=True):
             read = _names if position == 0 else self._contents
             columns.append(read(paths, field, bad_rows))
-        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
+        yield chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
 
     def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
         reasons: dict[int, str] = {}
@@ -101,11 +103,12 @@ class Text(Format):
             content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
         else:
             content = pa.field("text", pa.large_string() if wide else pa.string())
-        chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *files.picked)
+        schema = pa.schema([pa.field("path", pa.string()), content])
+        chosen = files.selections(dict.fromkeys(paths, schema))[paths[0]]
         source = TextSource(
-            tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, files.store
+            tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, store=files.store
         )
-        return files.provider("text", chosen.schema, source)
+        return files.provider("text", source)
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:

@@ -24,7 +24,7 @@ from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
-from seqflow.providers.lines.text_lines import BOM, LineFiles
+from seqflow.providers.lines.text_lines import BOM, LineFiles, LineFormat
 from seqflow.providers.lines.typed_lines import (
     Lines,
     check_text,
@@ -307,14 +307,17 @@ def _inferred(
         for name, column in zip(good.schema.names, good.columns, strict=True):
             values[name].append(column)
         counts[path] = good.num_rows
-    if not sum(counts.values()):
+    if not sum(counts.values()) and not fault:
         raise no_schema(files, fault)
     decimal = first[0][0].decimal
     schema = pa.schema(
         [(name, _type_of(pa.chunked_array(found, pa.string()), decimal)) for name, found in values.items()]
     )
-    sampled = first_lines_of({path: count for path, count in counts.items() if count})
-    return schema, f"schema inferred from {sampled}"
+    sampled = {path: count for path, count in counts.items() if count}
+    # the header tells the columns of lines that are all bad rows
+    if not sampled:
+        return schema, "columns are text: all of the first lines are malformed"
+    return schema, f"schema inferred from {first_lines_of(sampled)}"
 
 
 def _type_of(texts: pa.ChunkedArray, decimal: str) -> pa.DataType:
@@ -358,7 +361,7 @@ def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class CsvLines:
+class CsvLines(LineFormat):
     """Parser of lines of CSV; see LineFormat and typed_lines.Parser. `names` has a name for each value of a line."""
 
     schema: pa.Schema

@@ -65,7 +65,7 @@ class RowFinder:
         inside[self._quotes(data)] = 1
         # 8 bits may overflow: only the lowest counts
         outside = (np.cumsum(inside, dtype=np.uint8) + np.uint8(self._odd_quotes)) & 1 == 0
-        letters = data | 0x20  # [ and { become one letter, ] and } another
+        letters = data | 0x20  # joins [ with {, and ] with }
         opens, closes = (letters == _OPEN) & outside, (letters == _CLOSE) & outside
         depths = self._depth + np.cumsum(opens.astype(np.int8) - closes, dtype=np.int64)
         found, newlines = data.copy(), data == _NEWLINE
@@ -89,7 +89,8 @@ class RowFinder:
         others = np.concatenate([[-1 - self._odd_backslashes], np.flatnonzero(~backslashes)])
         before = quotes - 1 - others[np.searchsorted(others, quotes) - 1]
         self._odd_backslashes = bool((len(data) - 1 - others[-1]) % 2)
-        return quotes[before % 2 == 0]
+        unescaped: Tensor = quotes[before % 2 == 0]
+        return unescaped
 
     def _ends(self, data: Tensor, commas: Tensor, closing: Tensor) -> Tensor:
         """Return which commas of an array, and its closing bracket if it is found, have a value before them."""
@@ -105,4 +106,5 @@ class RowFinder:
         if len(closing) and not len(commas) and not self._has_rows:
             is_filled[0] = True  # an array without elements
         self._is_filled, self._has_rows = bool(letters[-1] > letters[ends[-1]]), True
-        return ends[is_filled]
+        filled: Tensor = ends[is_filled]
+        return filled

@@ -19,7 +19,7 @@ from seqflow.providers.lines.documents import Layout
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
-from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.text_lines import LineFiles, LineFormat
 from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
@@ -89,7 +89,7 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLineFormat:
+class JsonLineFormat(LineFormat):
     """Parser of JSON lines; see LineFormat and typed_lines.Parser."""
 
     schema: pa.Schema
@@ -98,6 +98,7 @@ class JsonLineFormat:
     """Paths of keys of unknown type that are not read."""
     layout: Layout = ""
     kind: ClassVar[str] = "jsonl"
+    rows_lack: ClassVar[bool] = True
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
 

@@ -4,10 +4,10 @@ import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,6 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
-from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, Range, is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
@@ -26,7 +25,7 @@ from seqflow.providers.lines.inflated_files import InflatedFiles
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.quotes import newline_finder, row_ends
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.source import unfit_rows
+from seqflow.providers.source import Source, Wanted, unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
@@ -43,26 +42,31 @@ BOM = b"\xef\xbb\xbf"
 """Byte order mark, which a file may begin with; it does not belong to the first line."""
 
 
-class LineFormat(Protocol):
-    """Parser of a kind of line. Blank lines are skipped.
+class LineFormat:
+    """Parser of a kind of line. Blank lines are skipped."""
 
-    It may have `header`, true if the first line of a file is not a row, and `newlines`, true if newlines in quotes do
-    not end a row, `layout`, the form of a file whose rows are not lines, and `reading`, which returns the parser for
-    a selection of its columns.
-    """
+    __slots__ = ()
+    kind: ClassVar[str]
+    schema: pa.Schema
+    rows_lack: ClassVar[bool] = False
+    """Whether a row need not have all columns."""
+    header: bool = False
+    """Whether the first line of a file is not a row."""
+    newlines: bool = False
+    """Whether newlines in quotes do not end a row."""
+    layout: Layout = ""
+    """Form of a file whose rows are not lines."""
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def schema(self) -> pa.Schema: ...
+    def reading(self, selection: Selection) -> "LineFormat":
+        """Return the parser for a selection of its columns."""
+        return self
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         """Parse uint8 data that ends with a newline; return the rows, and the malformed lines in order.
 
         A malformed line also has a row: nulls or empty lists, and 0 for numbers.
         """
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,6 @@ class LineVersion:
 
     format: LineFormat
     selection: Selection
-
-    @property
-    def layout(self) -> Layout:
-        return getattr(self.format, "layout", "")
 
 
 class _File(NamedTuple):
@@ -118,7 +118,7 @@ class _File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LineSource:
+class LineSource(Source):
     """Files of lines: block i of a file holds the lines that start in its i-th range of `batch_bytes` bytes.
 
     In a compressed file, decompressed bytes are counted.
@@ -129,26 +129,24 @@ class LineSource:
     batch_bytes: int
     versions: dict[str, LineVersion]
     """The version of each file by path; files with the same header share one."""
-    store: Files = LOCAL
     inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
-
-    num_rows: ClassVar[None] = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about compressed files that were read, and can only be decompressed from their start."""
         return self.inflated.notes
 
-    def of_files(self, paths: Collection[str]) -> "LineSource":
+    def of_files(self, paths: Collection[str]) -> Self:
         sizes = dict(zip(self.paths, self.sizes, strict=True))
         chosen = tuple(path for path in paths if path in sizes)
         versions = {path: self.versions[path] for path in chosen}
-        return replace(self, paths=chosen, sizes=tuple(sizes[path] for path in chosen), versions=versions)
+        kept = tuple(sizes[path] for path in chosen)
+        return self.reduced(paths, paths=chosen, sizes=kept, versions=versions)
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):
             size = self.inflated.size(path) if stored and compression_of(path) else stored
-            if self.versions[path].layout and size > INT32_MAX:
+            if self.versions[path].format.layout and size > INT32_MAX:
                 raise ProviderError(
                     f"{path} has more than {INT32_MAX} bytes, and its rows are not lines\n"
                     "write one object in each line, as jq -c '.[]' does of an array"
@@ -158,15 +156,16 @@ class LineSource:
 
     def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
         path, version = block.origin, self.versions[block.origin]
-        if compression_of(path) or version.layout or getattr(version.format, "newlines", False):
+        if compression_of(path) or version.format.layout or version.format.newlines:
             return ()
         return [(path, *_bytes_of(block.index * self.batch_bytes, (block.index + 1) * self.batch_bytes))]
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         path, start, file = block.origin, block.index * self.batch_bytes, _File(block.origin, self.store)
         version = self.versions[path]
-        lines_before, newlines = None, getattr(version.format, "newlines", False)
-        if layout := version.layout:
+        lines_before, newlines = None, version.format.newlines
+        if layout := version.format.layout:
             size = self.inflated.size(path) if compression_of(path) else file.size
             starts = _row_starts(file, file.version, self.batch_bytes, layout, size)
             start, stop = starts[block.index :][:2]
@@ -181,7 +180,7 @@ class LineSource:
             data, start = _read_lines(file, start, start + self.batch_bytes)
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
-            if len(data) > start and getattr(version.format, "header", False):
+            if len(data) > start and version.format.header:
                 start, lines_before = _after_newline(data, 0, len(data)), 1
             data = data[start:]
         written = data
@@ -189,8 +188,7 @@ class LineSource:
             shown = RowFinder(layout, at_start=not block.index)(data.tobytes())
             data = np.frombuffer(shown[:-1] + _NEWLINE, np.uint8)
         selection = version.selection.to(schema)
-        parser_of = getattr(version.format, "reading", None)
-        batch, malformed = (parser_of(selection) if parser_of else version.format).parse(data)
+        batch, malformed = version.format.reading(selection).parse(data)
         # lines before the block are counted only for an error: that reads the file from its start
         first_line = None
         for row, position, column, reason in malformed:
@@ -206,7 +204,7 @@ class LineSource:
             _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
             content_of_row = data[start_of_row:stop_of_row].tobytes()
             bad_rows.append(BadRow(row, column, f"{place}: {reason}", without_values(reason), content_of_row))
-        return selection.apply(batch, unfit=unfit_rows(block, bad_rows))
+        yield selection.apply(batch, unfit=unfit_rows(block, bad_rows))
 
 
 def _around(position: int, ends: Tensor, stop: int) -> tuple[int, int, int]:
@@ -344,14 +342,13 @@ class LineFiles:
         schemas: dict[str, pa.Schema] = {}
         for one, paths in groups:
             schemas |= dict.fromkeys(paths, one.schema)
-        selections = self.files.selections(schemas)
+        selections = self.files.selections(schemas, rows_lack=line_format.rows_lack)
         versions: dict[str, LineVersion] = {}
         for one, paths in groups:
             versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))
         sizes, store = tuple(self.sizes[path] for path in self.paths), self.files.store
-        source = LineSource(self.paths, sizes, batch_bytes, versions, store, self.inflated)
-        schema = selections[self.paths[0]].schema
-        return self.files.provider(line_format.kind, schema, source, inferred)
+        source = LineSource(self.paths, sizes, batch_bytes, versions, self.inflated, store=store)
+        return self.files.provider(line_format.kind, source, inferred)
 
 
 def _bytes_of(start: int, stop: int) -> Span:

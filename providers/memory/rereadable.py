@@ -12,7 +12,8 @@ from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow, convert
+from seqflow.providers.source import Source, Wanted
+from seqflow.record import convert
 from seqflow.record.decoded_sizes import decoded_nbytes, row_bytes
 from seqflow.record.record import Tensor
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
@@ -46,11 +47,11 @@ class Held:
 class StreamBlock(Block):
     """Block of a stream, with its rows."""
 
-    held: Held = field(compare=False, repr=False)
+    held: Held = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RereadableSource:
+class RereadableSource(Source):
     """Streams of the same rows, one for each pass. Where a block ends depends only on its rows.
 
     Streams may cut their rows into different batches, so these do not decide where blocks end. The order of rows
@@ -64,14 +65,11 @@ class RereadableSource:
     first: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False)
     """Digest of the first block, by the columns that were read."""
     is_stream: ClassVar[bool] = True
+    slicing = "any"
 
     @property
     def paths(self) -> tuple[str, ...]:
         return ()
-
-    @property
-    def num_rows(self) -> None:
-        return None
 
     def content(self, schema: pa.Schema) -> str:
         """Return the digest of the first block, which states compare."""
@@ -87,24 +85,23 @@ class RereadableSource:
         self._check_first(schema, table)
         index = 0
         while table is not None:
-            yield StreamBlock(self.origin, index, table.num_rows, decoded_nbytes(table), Held(table, schema))
+            yield StreamBlock(
+                self.origin, index, table.num_rows, decoded_nbytes(table), held=Held(table, schema)
+            )
             index, table = index + 1, next(tables, None)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        return self.read_rows(block, schema, range(block.num_rows or 0))
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, rows = wanted.block, wanted.schema, wanted.rows
         assert isinstance(block, StreamBlock)
         held = block.held
         table = held.table
         if table is None:
             table = self._again(block)
         # released with its last rows, so that a window does not hold the rows of its blocks twice
-        if rows.stop >= table.num_rows:
+        if rows is None or rows.stop >= table.num_rows:
             held.table = None
-        return Selection(table.schema, table.schema, schema).apply(table.slice(rows.start, len(rows)))
+        found = table if rows is None else table.slice(rows.start, len(rows))
+        yield Selection(table.schema, table.schema, schema).apply(found)
 
     def _again(self, block: StreamBlock) -> pa.Table:
         """Return the rows of a block that was read before, from a new stream."""

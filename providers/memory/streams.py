@@ -11,31 +11,31 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow
+from seqflow.providers.source import Source, Wanted
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 
-@dataclass(slots=True)
-class StreamSource:
+@dataclass(frozen=True, slots=True)
+class StreamSource(Source):
     """Stream that is read once: iterating over blocks fetches each batch, which is kept until it is read."""
 
     reader: Any
     selection: Selection
     origin: str
-    started: bool = False
+    started: set[bool] = field(default_factory=set)
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
     """Number of rows not yet read of each fetched batch that is read in slices."""
     read_once: ClassVar[bool] = True
     paths: ClassVar[tuple[str, ...]] = ()
-    num_rows: ClassVar[None] = None
+    slicing = "any"
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         if self.started:
             raise ProviderError(f"{self.origin} is a stream, which {_ONCE}")
-        self.started = True
+        self.started.add(True)
         return self._fetch(self.selection.to(schema))
 
     def _fetch(self, selection: Selection) -> Iterator[Block]:
@@ -52,27 +52,19 @@ class StreamSource:
             yield Block(self.origin, index, batch.num_rows, decoded_nbytes(batch))
             index += 1
 
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        batch = self._fetched(block)
-        self.unread[block.index] = self.unread.get(block.index, batch.num_rows) - len(rows)
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, rows = wanted.block, wanted.schema, wanted.rows
+        if block.index not in self.fetched:
+            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
+        batch = self.fetched[block.index]
+        found = batch if rows is None else batch.slice(rows.start, len(rows))
+        self.unread[block.index] = self.unread.get(block.index, batch.num_rows) - found.num_rows
         if self.unread[block.index] <= 0:
             del self.fetched[block.index], self.unread[block.index]
-        return Selection(batch.schema, batch.schema, schema).apply(batch.slice(rows.start, len(rows)))
+        yield Selection(batch.schema, batch.schema, schema).apply(found)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.origin} is a stream, which cannot be pickled: it {_ONCE}")
-
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        batch = self._fetched(block)
-        del self.fetched[block.index]
-        return Selection(batch.schema, batch.schema, schema).apply(batch)
-
-    def _fetched(self, block: Block) -> pa.RecordBatch:
-        if block.index not in self.fetched:
-            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
-        return self.fetched[block.index]
 
 
 _ONCE = (

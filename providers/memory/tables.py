@@ -11,7 +11,8 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow, Record, to_arrow
+from seqflow.providers.source import Source, Wanted
+from seqflow.record import Record, to_arrow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.python_values import array_of
 from seqflow.record.record import Tensor, list_parents, parents_by_name
@@ -23,7 +24,7 @@ BLOCK_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySource:
+class MemorySource(Source):
     """Table in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
 
     batches: tuple[pa.RecordBatch, ...]
@@ -34,6 +35,7 @@ class MemorySource:
     valid: set[int] = field(default_factory=set)
     """Numbers of the batches whose chunk has been validated."""
 
+    slicing = "any"
     paths: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -46,14 +48,11 @@ class MemorySource:
             self._validate(index)
             yield Block(self.origin, index, batch.num_rows, decoded_nbytes(selection.apply(batch)))
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, rows = wanted.block, wanted.schema, wanted.rows
         self._validate(block.index)
-        return self.selection.to(schema).apply(self.batches[block.index])
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        return self.read(block, schema, None).slice(rows.start, len(rows))
+        found = self.selection.to(schema).apply(self.batches[block.index])
+        yield found if rows is None else found.slice(rows.start, len(rows))
 
     def _validate(self, index: int) -> None:
         if index not in self.valid:

@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.filter.value_ranges import Path, ValueRange
 from seqflow.providers.formats.parquet_ranges import fragment_ranges
 from seqflow.providers.memory.rereadable import Scans, open_rereadable, with_columns
 from seqflow.providers.memory.tables import BLOCK_BYTES, open_table
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import Source, Wanted
 from seqflow.record import BadRow
 from seqflow.record.selection import (
     ALL,
@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSource:
+class DatasetSource(Source):
     """Fragments of a dataset. Each read opens its file, so that threads do not share handles."""
 
     pieces: tuple[Piece, ...]
@@ -54,7 +54,7 @@ class DatasetSource:
     """Paths of its files, if all are on this machine and may be written again."""
     version: str
     """Version of a table, which states compare if its files do not tell it; else empty."""
-    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+    slicing = "forward"
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -83,26 +83,14 @@ class DatasetSource:
         for block in self.blocks(schema):
             yield block, fragment_ranges(self.pieces[block.index].fragment, wanted)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        with reading(f"{block.origin}, block {block.index} can't be read"):
-            table = self.pieces[block.index].fragment.to_table(**self._scan(block, schema))
-        if block.num_rows not in (None, table.num_rows):
-            raise _wrong_count(block, table.num_rows)
-        return self._finish(table, schema, block)
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        def batches() -> Iterator[pa.RecordBatch]:
-            fragment = self.pieces[block.index].fragment
-            return iter(fragment.to_batches(**self._scan(block, schema), batch_size=_SLICE_ROWS))
-
-        with reading(f"{block.origin}, block {block.index} can't be read"):
-            key = (block.index, *self._names(schema))
-            found = self.slices.read(key, batches, rows, block.num_rows or 0)
-        if sum(batch.num_rows for batch in found) != len(rows):
-            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
-        return self._finish(pa.Table.from_batches(found), schema, block)
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, steps = wanted.block, wanted.schema, wanted.steps
+        fragment, scan = self.pieces[block.index].fragment, self._scan(block, schema)
+        with reading(f"{self.place(block)} can't be read"):
+            if steps is None:
+                yield fragment.to_table(**scan)
+            else:
+                yield from fragment.to_batches(**scan, batch_size=_SLICE_ROWS)
 
     def _scan(self, block: Block, schema: pa.Schema) -> dict[str, Any]:
         """Return the arguments of a scan of the columns that are read."""
@@ -111,7 +99,7 @@ class DatasetSource:
             return {"columns": names, "offset": piece.rows.start, "limit": len(piece.rows)}
         return {"columns": names, "schema": self.selection.source, "use_threads": False}
 
-    def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
+    def finish(self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None) -> Table:
         """Return the chosen columns of a table; Lance's blobs are refused, since a scan reads only their places."""
         chosen = self.selection.to(schema)
         found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")

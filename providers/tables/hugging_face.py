@@ -14,7 +14,7 @@ from seqflow.files.place import Entry, Files, folder_of, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow
+from seqflow.providers.source import Source, Wanted
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading
 
@@ -23,7 +23,7 @@ _STREAM_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class HuggingFaceSource:
+class HuggingFaceSource(Source):
     """Rows of a Dataset by number. If it is shuffled or filtered, they are gathered for each block."""
 
     dataset: Any
@@ -31,6 +31,7 @@ class HuggingFaceSource:
     selection: Selection
     block_rows: int
     row_bytes: int
+    slicing = "any"
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -45,17 +46,13 @@ class HuggingFaceSource:
             rows = min(self.block_rows, self.num_rows - start)
             yield Block("a Dataset", index, rows, rows * self.row_bytes)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        return self.read_rows(block, schema, range(block.num_rows or 0))
-
-    def read_rows(
-        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
-    ) -> Table:
-        chosen = self.selection.to(schema)
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, chosen = wanted.block, self.selection.to(wanted.schema)
+        rows = wanted.rows or range(block.num_rows or 0)
         start = block.index * self.block_rows + rows.start
         with reading(f"a Dataset, rows from {start} can't be read"):
             table = self.dataset.select_columns(chosen.of_source.names)[start : start + len(rows)]
-        return chosen.apply(table, chosen.present)
+        yield chosen.apply(table, chosen.present)
 
 
 def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:

@@ -7,17 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
-from seqflow.record import BadRow
+from seqflow.providers.source import Source, Wanted
 from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, selection
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergSource:
+class IcebergSource(Source):
     """Files of a scan, in the order of their paths, since plans have no fixed order."""
 
     scan: Any
@@ -57,14 +56,13 @@ class IcebergSource:
         for block, task in zip(self.blocks(schema), self.tasks, strict=True):
             yield block, [UNKNOWN if field is None else _range(task.file, field) for field in fields]
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema = wanted.block, wanted.schema
         chosen = self.selection.to(schema)
         with foreign_errors(f"{block.origin} can't be read"):
             table = _read(self.scan, self._chosen(chosen.present), self.tasks[block.index])
             table = table.cast(chosen.of_source)
-        if block.num_rows not in (None, table.num_rows):
-            raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, chosen.present)
+        yield chosen.apply(table, chosen.present)
 
     def _chosen(self, positions: Sequence[int]) -> Any:
         """Return the columns at some positions, as a schema of pyiceberg."""

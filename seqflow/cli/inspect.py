@@ -42,7 +42,7 @@ def inspect(
     It reads all rows, and lists damaged files and rows that cannot be read. The exit code is 1 if there are some,
     unless --bad-files or --bad-rows leaves them out.
     """
-    from seqflow.files.place import shown
+    from seqflow.hidden import shown
     from seqflow.providers.opening import format_of
     from seqflow.report.source import survey_of_path
 

@@ -208,7 +208,9 @@ _SOURCES = 5
 
 
 def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the filtered rows by option, and those of `keep` by condition, of a rule of curation by source."""
+    """Yield the filtered rows by option, and those of `keep` by condition, of a rule of curation by source; then the
+    rows that are too short for a rule.
+    """
     for option, count in report.filtered_by.items():
         yield f"  {option}", f"{count:,}"
         if option == "keep":
@@ -219,6 +221,7 @@ def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
         yield from ((f"    {printable_line(source)}", f"{part:,}") for source, part in most if part)
         if 0 < len(most) < len(+by_source):
             yield f"    {len(+by_source) - len(most):,} more", f"{count - sum(part for _, part in most):,}"
+    yield from ((f"too short for {rule}", f"{count:,}") for rule, count in report.too_short.items() if count)
 
 
 def _print_report(report: Report) -> None:

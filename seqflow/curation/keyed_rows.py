@@ -1,33 +1,41 @@
 """KeyedRows: a source with the place of each row, and the numbers by which the rules of curation compare rows."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow import kernels, ops, providers
-from seqflow.curation.rules import RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
+from seqflow import ops, providers
+from seqflow.curation.rules import COMPARISON, RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
+from seqflow.curation.values import hashes, record_of, scores
 from seqflow.errors import ProviderError
-from seqflow.files.place import Files, Range, is_uri
+from seqflow.files.place import Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import output
+from seqflow.ops.shared.strings import from_strings, to_strings
 from seqflow.providers import Block, Provider
-from seqflow.providers.dictionaries import without_dictionaries
+from seqflow.providers.bad_files import RAISE
 from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
+from seqflow.providers.source import Source, Wanted
 from seqflow.providers.store_options import STORE_OPTIONS
-from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.selection import Table, select_schema
 
 PLACE = "place"
 KEYS = ("high", "low")
-SCORE, SHARE = "score", "share"
-_SEEDS = (1, 2)
-"""Seeds of the two halves of a key."""
+SCORE, SHARE = ("score", "score_low"), "share"
+TOO_SHORT = -1
+"""Share, or band, of a row that has fewer words than an n-gram."""
+# scripts that have no blanks between words: those of Unicode's line breaking class SA, and of East Asia
+_LETTER = (
+    r"([\p{Balinese}\p{Bopomofo}\p{Han}\p{Hiragana}\p{Javanese}\p{Katakana}\p{Khmer}\p{Lao}\p{Myanmar}"
+    r"\p{New_Tai_Lue}\p{Tai_Le}\p{Tai_Tham}\p{Tai_Viet}\p{Thai}\p{Yi}]\pM*)"
+)
+_BETWEEN_WORDS = r"[^\pL\pM\pN]+"
 
 
 def band(number: int) -> str:
@@ -39,12 +47,12 @@ def band(number: int) -> str:
 class KeyedBlock(Block):
     """A block of the source, and its number among all of its blocks."""
 
-    inner: Block
-    number: int
+    inner: Block = field(kw_only=True)
+    number: int = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedRows:
+class KeyedRows(Source):
     """Rows of a provider as int64 `place`, block number * 2**32 + row in the block, and the columns of some rules."""
 
     provider: Provider
@@ -53,6 +61,7 @@ class KeyedRows:
     """uint64: hashes of the n-grams of evaluation sets, each once."""
     evaluation: str
     """Digest of these: other sets give other rows."""
+    comparison: int = COMPARISON
 
     @property
     def num_rows(self) -> int | None:
@@ -65,29 +74,23 @@ class KeyedRows:
         return self.provider.files
 
     @property
-    def files(self) -> Any:
-        """The source of the files, which tells whether each file is a row."""
-        return getattr(self.provider.source, "files", self.provider.source)
-
-    @property
-    def store(self) -> Files:
-        """Where they lie."""
-        return self.provider.store
+    def file_per_row(self) -> bool:  # type: ignore[override]
+        """Whether each row is a file."""
+        return self.provider.source.file_per_row
 
     @property
     def schema(self) -> pa.Schema:
         """The place, and the columns of each rule."""
         names = [name for rule in self.rules for name in _names(rule)]
-        kinds = {SCORE: pa.float64(), SHARE: pa.float64()}
-        return pa.schema([(name, kinds.get(name, pa.int64())) for name in (PLACE, *names)])
+        return pa.schema([(name, pa.float64() if name == SHARE else pa.int64()) for name in (PLACE, *names)])
 
     def blocks(self, schema: pa.Schema) -> Iterator[KeyedBlock]:
         """Yield the blocks of the provider, in order."""
         for number, one in enumerate(self.provider.blocks()):
-            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, one, number)
+            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, inner=one, number=number)
 
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """Return the place and the columns of all rows of a block."""
+    def stream(self, wanted: Wanted) -> Iterator[Table]:
+        block, schema, bad_rows = wanted.block, wanted.schema, wanted.bad_rows
         assert isinstance(block, KeyedBlock)
         found = self.provider.read_kept(block.inner, bad_rows=bad_rows)
         columns = {PLACE: np.asarray(found.numbers, np.int64) + (block.number << PLACE_BITS)}
@@ -100,23 +103,35 @@ class KeyedRows:
                 columns |= _keys(found.table, rule)
             elif isinstance(rule, Decontaminate):
                 ids, lengths = tokens[rule.column]
-                columns[SHARE] = ops.ngram_overlap(ids, self.known, lengths, n=rule.ngram)
+                shares = ops.ngram_overlap(ids, self.known, lengths, n=rule.ngram)
+                columns[SHARE] = np.where(lengths < rule.ngram, TOO_SHORT, shares)
             else:
                 columns |= _bands(*tokens[rule.column], rule)
-        return pa.table({name: columns[name] for name in schema.names}, schema)
+        yield pa.table({name: columns[name] for name in schema.names}, schema)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return what reading a block of a store will fetch."""
         assert isinstance(block, KeyedBlock)
         return self.provider.ranges(block.inner)
 
+    def rows_of(self, block: Block) -> int | None:
+        """Return the number of rows of a block, as the source tells it, also if it may be damaged."""
+        assert isinstance(block, KeyedBlock)
+        return self.provider.source.rows_of(block.inner) if self.provider.where is None else None
+
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """Return the file of each row of a block."""
+        assert isinstance(block, KeyedBlock)
+        return self.provider.source.paths_of(block.inner)
+
     def content(self, schema: pa.Schema) -> Any:
         """Return values that are equal if the rows are; None if the provider has none."""
         return self.provider.content
 
-    def of_files(self, paths: Collection[str]) -> "KeyedRows":
+    def of_files(self, paths: Collection[str]) -> Self:
         """Return the source with these files only; its blocks keep their numbers."""
-        return replace(self, provider=self.provider.of_files(paths))
+        provider = self.provider.of_files(paths)
+        return replace(self, provider=provider, store=provider.store)
 
 
 def keyed(
@@ -141,8 +156,13 @@ def keyed(
         (_grams_of(rule, access) for rule in chosen if isinstance(rule, Decontaminate)),
         np.zeros(0, np.uint64),
     )
-    rows = KeyedRows(opened, chosen, known, hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest())
-    return Provider("keys", opened.origin, rows.schema, rows)
+    # damaged blocks are left out, and counted, by the provider of the keys
+    strict = replace(opened, bad_files=RAISE)
+    digest = hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest()
+    rows = KeyedRows(strict, chosen, known, digest, store=opened.store)
+    return Provider(
+        "keys", opened.origin, rows.schema, rows, bad_files=opened.bad_files, damaged=opened.damaged
+    )
 
 
 def _as_tuples(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,62 +174,41 @@ def _names(rule: Rule) -> tuple[str, ...]:
     if isinstance(rule, Decontaminate):
         return (SHARE,)
     if isinstance(rule, Deduplicate):
-        return (*KEYS, SCORE) if rule.score else KEYS
+        return (*KEYS, *SCORE) if rule.score else KEYS
     return tuple(map(band, range(rule.bands)))
 
 
 def _keys(table: Table, rule: Deduplicate) -> dict[str, Array]:
-    record = _record(table.select(rule.columns))
-    found = dict(zip(KEYS, _hashes(record), strict=True))
+    found = dict(zip(KEYS, hashes(record_of(table.select(rule.columns))), strict=True))
     if rule.score:
-        score = pa.table(table.select([rule.score])).column(0).cast(pa.float64()).to_numpy()
-        found[SCORE] = np.where(np.isnan(score), -np.inf, score)
+        score = pa.table(table.select([rule.score])).column(0).combine_chunks()
+        found |= dict(zip(SCORE, scores(score), strict=True))
     return found
-
-
-def _record(table: Table) -> Record:
-    """Return columns as tensors, with a mask for each level that may have nulls, and values in place of codes."""
-    plain = pa.schema([one.with_type(without_dictionaries(one.type)) for one in table.schema])
-    record: Record = from_arrow(table if plain == table.schema else pa.table(table).cast(plain), valid=True)
-    return record
-
-
-def _hashes(record: Record) -> list[Array]:
-    """Return two int64 hashes of the values of all columns of each row."""
-    states = [np.zeros(record.num_rows, np.uint64) for _ in _SEEDS]
-    for name, tensor in record.items():
-        data = np.ascontiguousarray(_widened(tensor))
-        counts = np.full(len(data), data.dtype.itemsize * int(np.prod(data.shape[1:])), np.int64)
-        above = record.parents[name]
-        while above is not None:
-            counts, above = kernels.segment_reduce("sum", counts, record[above]), record.parents[above]
-        held = data.reshape(-1).view(np.uint8)
-        states = [
-            output(state, ops.hash_text(held, counts, seed=seed).view(np.uint64))
-            for state, seed in zip(states, _SEEDS, strict=True)
-        ]
-    return [(state >> np.uint64(1)).view(np.int64) for state in states]
-
-
-def _widened(tensor: Array) -> Array:
-    """Return numbers as 64 bits, so that equal ones have equal bytes in columns of any width; text stays bytes."""
-    if tensor.dtype.kind == "f":
-        return np.where(np.isnan(tensor), np.nan, tensor + 0.0).astype(np.float64)  # one NaN, and no -0.0
-    return tensor.astype(np.int64) if tensor.dtype.kind in "bi" or tensor.dtype.itemsize in (2, 4) else tensor
 
 
 def _tokens(table: Table, column: str) -> tuple[Array, Array]:
     """Return int64 tokens and lengths: those of lists of integers, hashes of words in lists and texts."""
     kind = table.schema.field(column).type
-    record = _record(table.select([column]))
+    record = record_of(table.select([column]))
     values, lengths = f"{column}.values", record[f"{column}.lengths"]
     if is_text(kind):
-        data, sizes = ops.lower(record[values], lengths, errors="replace")
-        words = ops.split_words(data, sizes, pattern=r"[^\pL\pN]+", errors="replace")
+        words = _words(record[values], lengths)
         return ops.hash_text(words.values, words.lengths), words.counts
     if is_text(kind.value_type):
         return ops.hash_text(record[f"{values}.values"], record[f"{values}.lengths"]), lengths
-    return record[values].astype(np.int64), lengths
+    return record[values].view(np.int64), lengths
+
+
+def _words(data: Array, lengths: Array) -> Any:
+    """Return the words of texts in lower case: runs of letters, marks and digits, or single letters of scripts that
+    have no blanks between words.
+    """
+    import pyarrow.compute as pc
+
+    # in this order: lower case of one text that is written in two ways would differ
+    data, lengths = ops.lower(*ops.normalize(data, lengths, errors="replace"))
+    apart = pc.replace_substring_regex(to_strings(data, lengths), pattern=_LETTER, replacement=r" \1 ")
+    return ops.split_words(*from_strings(apart), pattern=_BETWEEN_WORDS)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -224,9 +223,9 @@ def is_text(kind: pa.DataType) -> bool:
 def _check_columns(rule: Rule, schema: pa.Schema) -> None:
     """Raise ProviderError if a rule cannot compare the rows of columns of these types."""
     if isinstance(rule, Deduplicate):
-        if rule.score and not _is_number(kind := schema.field(rule.score).type):
+        if rule.score and not _is_ordered(kind := schema.field(rule.score).type):
             raise ProviderError(
-                f"deduplicate: {rule.score!r} is {kind}, expected numbers to keep the highest"
+                f"deduplicate: {rule.score!r} is {kind}, expected numbers or times to keep the highest"
             )
         return
     kind = schema.field(rule.column).type
@@ -238,8 +237,11 @@ def _check_columns(rule: Rule, schema: pa.Schema) -> None:
     )
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+def _is_ordered(kind: pa.DataType) -> bool:
+    """Return whether a type is of numbers or times, decimals of up to 38 digits."""
+    is_decimal = types.is_decimal(kind) and kind.precision <= 38
+    is_time = types.is_temporal(kind) and not types.is_interval(kind)
+    return bool(types.is_integer(kind) or types.is_floating(kind) or is_decimal or is_time)
 
 
 def _grams_of(rule: Decontaminate, access: Mapping[str, Any]) -> Array:
@@ -263,5 +265,5 @@ def _bands(tokens: Array, lengths: Array, rule: NearDuplicates) -> dict[str, Arr
         state = np.zeros(len(counts), np.uint64)
         for column in range(number * rule.rows, (number + 1) * rule.rows):
             state = output(state, signature[:, column])
-        found[band(number)] = np.where(counts > 0, (state >> np.uint64(1)).view(np.int64), -1)
+        found[band(number)] = np.where(counts > 0, (state >> np.uint64(1)).view(np.int64), TOO_SHORT)
     return found

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from seqflow.arguments import PathText, at_least_one, checked
 from seqflow.errors import OpError
 
+COMPARISON = 2
+"""Number of the way in which rows are compared: it rises when other rows become equal or alike."""
 _MOST = 1 << 16
 """Most numbers of a signature."""
 
@@ -12,7 +14,8 @@ _MOST = 1 << 16
 @checked()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decontaminate:
-    """Leave out rows that share n-grams with evaluation sets. Texts are compared word by word, in lower case."""
+    """Leave out rows that share n-grams with evaluation sets. Texts are compared word by word, in lower case; scripts
+    without blanks, such as Chinese and Thai, letter by letter."""
 
     column: str
     """Column of texts, of lists of tokens, or of lists of words; the evaluation sets have it, too."""
@@ -41,13 +44,14 @@ class Decontaminate:
 @checked()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deduplicate:
-    """Keep one of the rows that are equal in some columns, over all files. Nulls are equal to each other."""
+    """Keep one of the rows that are equal in some columns, over all files, whatever the widths, units and scales of
+    their types are. Nulls are equal to each other."""
 
     columns: tuple[str, ...]
     """Columns that are compared, by hashes of 126 bits."""
     keep: str = "first"
     """Row that stays: "first" or "last" in the order of the source, or "highest:COLUMN", the first of those with the
-    largest number in a column."""
+    largest number or time in a column; nulls and NaN are less than any."""
     against: PathText | tuple[PathText, ...] = ()
     """Files, folders, globs and URIs whose rows leave out those of the source that are equal to them."""
 
@@ -83,7 +87,8 @@ class NearDuplicates:
     """
 
     column: str
-    """Column of texts, of lists of tokens, or of lists of words. Texts are compared word by word, in lower case."""
+    """Column of texts, of lists of tokens, or of lists of words. Texts are compared word by word, in lower case;
+    scripts without blanks, such as Chinese and Thai, letter by letter."""
     ngram: int = 5
     """Number of words or tokens of an n-gram."""
     bands: int = 16

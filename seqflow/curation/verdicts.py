@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import ops
-from seqflow.curation.keyed_rows import KEYS, PLACE, SCORE, SHARE, band
+from seqflow.curation.keyed_rows import KEYS, PLACE, SCORE, SHARE, TOO_SHORT, band
 from seqflow.curation.rules import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Provider
@@ -26,6 +26,8 @@ class Verdicts:
     """int64: places of all of them, ascending."""
     by_rule: Mapping[str, Array] = field(default_factory=dict)
     """The places that each rule has left out, ascending, by its name."""
+    too_short: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that each rule of n-grams could not compare, because they have fewer words than one n-gram."""
 
 
 def find_verdicts(
@@ -38,17 +40,20 @@ def find_verdicts(
     """
     places = _column(keys, PLACE)
     stays = np.ones(len(places), bool)
-    by_rule = {}
+    by_rule, too_short = {}, {}
     for rule in rules:
+        if not isinstance(rule, Deduplicate):
+            found = _column(keys, SHARE if isinstance(rule, Decontaminate) else band(0))
+            too_short[rule.name] = int(np.count_nonzero(stays & (found == TOO_SHORT)))
         if isinstance(rule, Decontaminate):
-            leaves = stays & (_column(keys, SHARE) > rule.max_share)
+            leaves = stays & (found > rule.max_share)
         elif isinstance(rule, Deduplicate):
             leaves = _repeated(keys, rule, stays, against, memory)
         else:
             leaves = _alike(keys, rule, stays)
         by_rule[rule.name] = places[leaves]
         stays &= ~leaves
-    return Verdicts(places[~stays], by_rule)
+    return Verdicts(places[~stays], by_rule, too_short)
 
 
 def _column(keys: Provider, name: str) -> Array:
@@ -71,12 +76,13 @@ def _repeated(
     leaves = np.zeros(len(stays), bool)
     for part in range(parts):
         others = [] if against is None else [_part(against, KEYS, part, parts)[1]]
-        rows, own = _part(keys, (*KEYS, *((SCORE,) if rule.score else ())), part, parts, stays)
+        rows, own = _part(keys, (*KEYS, *(SCORE if rule.score else ())), part, parts, stays)
         order = np.arange(len(rows))
         if rule.keep == "last":
             order = order[::-1]
         elif rule.score:
-            order = np.argsort(-own[2], kind="stable")
+            high, low = own[len(KEYS) :]
+            order = np.lexsort((~low, ~high))  # stable: the first of equal ones is the first row
         columns = [np.concatenate([*(one[at] for one in others), own[at][order]]) for at in range(len(KEYS))]
         first = ops.first_of_equal(columns)
         is_first = first == np.arange(len(first))

@@ -11,9 +11,10 @@ from urllib.parse import quote
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, ShortError, WholeFileError
 from seqflow.files.listing import PAGE, Found
-from seqflow.files.options import StoreOptions, has_profile, is_secret, store_options
-from seqflow.files.place import CLOUDS, shown
+from seqflow.files.options import StoreOptions, has_profile, store_options
+from seqflow.files.place import CLOUDS
 from seqflow.files.systems import scheme_of_system
+from seqflow.hidden import is_secret, shown, without_options
 
 Version = tuple[int, str]
 """Size of an object in bytes, and its version; the size alone tells a change where there are no versions."""
@@ -275,7 +276,7 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
         config: Any = options.config
         return ObstoreClient(from_url(root, config=config, **given))
     except (BaseError, TypeError, ValueError) as error:
-        first = str(error).partition("\n")[0]
+        first = without_options(str(error).partition("\n")[0], {**options.config, **options.client})
         is_account = "Account must be specified" in first
         advice = 'storage_options={"azure_storage_account_name": …} names it' if is_account else ""
         raise ProviderOptionError(f"storage_options of {shown(root)}: {first}", advice=advice) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqflow.errors import ProviderOptionError
+from seqflow.hidden import described_option, is_secret
 
 RETRY_SECONDS = 60.0
 _READ_TIMEOUT, _CONNECT_TIMEOUT = "10s", "5s"
@@ -19,9 +20,6 @@ _OF_FSSPEC = {
     "anon": "skip_signature",
 }
 """Keys of fsspec for S3 and the client's."""
-_SECRET = (
-    "secret", "token", "password", "sas", "account_key", "access_key", "credential", "private_key", "authorization",
-)  # fmt: skip
 _OF_CLIENT = (
     "allow_http",
     "allow_invalid_certificates",
@@ -83,15 +81,6 @@ def texts_of_options(options: Mapping[str, Any], scheme: str) -> dict[str, str]:
     }
 
 
-def is_secret(name: str) -> bool:
-    """Return whether the value of an option must not be shown or stored.
-
-    >>> is_secret("aws_secret_access_key"), is_secret("aws_region")
-    (True, False)
-    """
-    return name in ("key", "sig") or any(part in name.lower() for part in _SECRET)
-
-
 def secret_in(options: Mapping[str, Any]) -> str | None:
     """Return the name of the first option, also of one inside another, whose value is secret; None without any."""
     for name, value in options.items():
@@ -112,6 +101,7 @@ def has_profile() -> bool:
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise ProviderOptionError(
-            f"storage_options: retry_seconds is {value!r}, expected a number of seconds above 0"
+            f"storage_options: retry_seconds is {described_option('retry_seconds', value)}, expected a number of "
+            "seconds above 0"
         )
     return float(value)

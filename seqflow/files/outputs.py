@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from seqflow.errors import MissingSourceError
-from seqflow.files.place import Entry, Files, join, shown
+from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.files.place import Entry, Files, join
+from seqflow.hidden import shown
+from seqflow.json_form import has_form
 
 LOG = ".progress"
 """Folder of the log of an output, next to its manifest."""
@@ -38,7 +40,12 @@ def of_complete_outputs(entries: Sequence[Entry], files: Files) -> list[Entry]:
                 f"{shown(root)!r} holds the beginning of an output that is not complete: a log, and no manifest",
                 advice="`seqflow run JOB --resume` completes it",
             )
-        manifest = json.loads(bytes(files.read(join(root, name), 0, inside[name].size)))
+        try:
+            manifest = json.loads(bytes(files.read(join(root, name), 0, inside[name].size)))
+        except (ValueError, RecursionError):
+            manifest = None
+        if not has_form(manifest, {"files": [{"name": str}]}):
+            raise ProviderError(f"{shown(join(root, name))!r} is damaged: it lists no files of an output")
         listed = {one["name"] for one in manifest["files"]}
         left = [
             one for one in left if one.path.removeprefix(f"{root}/") in listed or one not in inside.values()

@@ -11,9 +11,6 @@ CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
 SCHEMES = (*CLOUDS, "http", "https", "hf", "memory", "fs")
 """Schemes of the URIs that can be read, besides `file`."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
-_TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<=\?)[^=&\s]+$", re.IGNORECASE)
-"""Names without a password, and queries without names: on the web, either may be a token."""
 
 
 class Entry(NamedTuple):
@@ -160,16 +157,6 @@ def split(uri: str) -> tuple[str, str]:
     scheme, _, rest = uri.partition(":/")  # a Path has folded two slashes
     netloc, _, key = rest.removeprefix("/").partition("/")
     return f"{scheme.lower()}://{netloc}", key.lstrip("/")
-
-
-def shown(uri: str) -> str:
-    """Return a URI as messages show it, without the values of its query and without a password.
-
-    >>> shown("https://host/a.csv?sig=abc&se=1")
-    'https://host/a.csv?sig=…&se=…'
-    """
-    masked = _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
-    return _TOKEN.sub("…", masked) if uri[:4].lower() == "http" else masked
 
 
 def without_query(path: str) -> str:

@@ -26,10 +26,11 @@ from seqflow.files.errors import Place, is_below_file, missing
 from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
-from seqflow.files.place import Entry, Range, is_uri, shown, split, without_query
+from seqflow.files.place import Entry, Range, is_uri, split, without_query
 from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
+from seqflow.hidden import shown
 
 _LOOK_UPS = 64
 """Objects that are asked for at one time."""

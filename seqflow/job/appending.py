@@ -65,9 +65,9 @@ def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[
 
 
 def new_files(target: Target, job: Job, described: Mapping[str, Any], loader: Loader) -> NewFiles | None:
-    """Return the files that were added since a run has written or begun an output; None if there are none, or if
-    more than the files differs. Raise JobError when an older file is missing or has changed, or when new files change
-    the columns.
+    """Return the files that were added since a run has written or begun an output, none if all of them are damaged;
+    None if nothing or more than the files differs. Raise JobError when an older file is missing or has changed, or
+    when new files change the columns.
     """
     record = target.read_progress() if target.has_progress else target.read_manifest()
     if record is None or not has_form(record, {"job": {"data": Mapping}}):
@@ -85,8 +85,10 @@ def new_files(target: Target, job: Job, described: Mapping[str, Any], loader: Lo
         )
     if not paths:
         _check_columns(target, job, loader, then, now)
+    # files that cannot be read have no rows to add, and those that are gone had none
+    differ = {name for name in {*then, *now} if then.get(name) != now.get(name)}
     facts = {"job": {**described, "data": data}, **listed}
-    return NewFiles(tuple(paths), folder, facts) if paths else None
+    return NewFiles(tuple(paths), folder, facts) if paths or differ == {"damaged files"} else None
 
 
 def _check_columns(
@@ -106,8 +108,10 @@ def _check_columns(
             for one in changed
             if kinds.get(one.name, one.before) != one.before
         ]
+    # columns of folders, and those that all files together give another type, are of no single file
+    why = f": {listed(found)}" if found else f", with {listed(added)}"
     raise JobError(
-        f"output: {target.shown!r} cannot be appended to: {listed([one.text for one in changed])}: {listed(found)}\n"
+        f"output: {target.shown!r} cannot be appended to: {listed([one.text for one in changed])}{why}\n"
         '  parts have the same columns: [source] schema = {NAME = "TYPE"} declares the types that the output has, '
         "columns leaves out others; or --overwrite makes all again"
     )
@@ -153,6 +157,11 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     appended = appended_in(record)
     if not appended:
         return loader
+    if number > len(appended):
+        raise JobError(
+            f"output: a record of it names append {number} of {len(appended)}: it is damaged\n"
+            "  --overwrite begins again"
+        )
     if number:
         of = appended[number - 1]
         return loader_of_files(job, loader, of["files"], known=counts_in(of)["bad_files"])

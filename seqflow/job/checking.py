@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import permutations
 
 from seqflow.errors import JobError, NetError, asked_by
-from seqflow.files.place import is_uri, join, shown
+from seqflow.files.place import is_uri, join
+from seqflow.hidden import shown
 from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer

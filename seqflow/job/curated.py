@@ -1,20 +1,28 @@
 """The source of a job without the rows that its rules leave out, by keys that `run` writes next to the output."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from pyarrow import types
 
 from seqflow import providers
 from seqflow.curation.verdicts import Verdicts, find_verdicts
 from seqflow.errors import JobError, ProviderError
 from seqflow.files.place import absolute
+from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
 from seqflow.kernels.arrays import Array
+from seqflow.output import open_output
+from seqflow.printable import printable
 from seqflow.providers import Block, Provider
 from seqflow.providers.filter.dropped_rows import PLACE_BITS, DroppedRows
 from seqflow.providers.paths import Search
+from seqflow.record.arrow_types import is_any_level
 from seqflow.record.selection import select_schema
+
+_log = logging.getLogger("seqflow")
 
 
 def keys_path(job: Job, of: str = "keys") -> str:
@@ -36,6 +44,21 @@ def opened_columns(job: Job) -> tuple[str, ...] | None:
     return (*chosen, *(name for name in needed if name not in chosen))
 
 
+def columns_of_batches(job: Job, source: Provider) -> tuple[str, ...] | None:
+    """Return the columns that batches have; None for all.
+
+    Rules compare decimals, which batches cannot have: they are left out, with a warning, if columns are not given.
+    """
+    read = {name for rule in job.later_rules for name in rule.reads}
+    only = [one for one in source.schema if one.name in read and is_any_level(one.type, types.is_decimal)]
+    if job.source.columns is not None or not only:
+        return job.source.columns
+    if job.before_rules:  # said once
+        shown = ", ".join(f"{one.name!r} is {one.type}" for one in only)
+        _log.warning(printable(f"{shown}: rules compare it, the output does not have it"))
+    return tuple(name for name in source.schema.names if name not in {one.name for one in only})
+
+
 def curated(job: Job, opened: Provider) -> Provider:
     """Return the source of a job, which was opened with `opened_columns`, without the rows that its rules leave out.
 
@@ -45,7 +68,9 @@ def curated(job: Job, opened: Provider) -> Provider:
     against = _keys(job, "against") if exact is not None and exact.against else None
     verdicts = find_verdicts(_keys(job, "keys"), job.rules, against)
     blocks = list(replace(opened, where=None).blocks())
-    source = opened.without(DroppedRows.of_places(verdicts.places, blocks, _counts(job, blocks, verdicts)))
+    counts = _counts(job, blocks, verdicts)
+    dropped = DroppedRows.of_places(verdicts.places, blocks, counts, verdicts.too_short, _damaged(job))
+    source = opened.without(dropped)
     if job.source.columns is None:
         return source
     return replace(source, schema=select_schema(source.schema, job.source.columns))
@@ -60,6 +85,17 @@ def _keys(job: Job, of: str) -> Provider:
             f"{job.rules[0].name}: the keys of the rows cannot be read: {error}\n"
             "  `seqflow run` writes them before it writes the output"
         ) from None
+
+
+def _damaged(job: Job) -> dict[tuple[str, int], str]:
+    """Return the blocks whose keys could not be read, which the rules have not compared, and why."""
+    if not job.bad_files.leaves_out:
+        return {}
+    access = {"storage_options": job.output.storage_options, "single_writer": job.output.single_writer}
+    target = open_output(keys_path(job), "parquet", **access).target
+    record = None if target is None else target.read_manifest()
+    found = [] if record is None else counts_in(record)["bad_files"]
+    return {(one.path, one.block): one.reason for one in found if one.block is not None}
 
 
 def _counts(job: Job, blocks: Sequence[Block], verdicts: Verdicts) -> dict[str, dict[str, int]]:

@@ -10,6 +10,7 @@ from seqflow.job.job import Job
 from seqflow.job.opening import open_options
 from seqflow.job.sections import OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, Rows
+from seqflow.providers.bad_files import RAISE, BadFiles
 from seqflow.providers.store_options import STORE_OPTIONS
 
 _KIND = "seqflow.curation.keyed_rows:keyed"
@@ -31,7 +32,7 @@ def keys_jobs(job: Job) -> list[Job]:
         options["format"] = (job.source.format, dict(job.source.given))
     if (columns := opened_columns(job)) is not None:
         options["columns"] = list(columns)
-    found = [_keys_job(job, paths, options, rules, keys_path(job))]
+    found = [_keys_job(job, paths, options, rules, keys_path(job), _left_out(job.bad_files))]
     exact = job.deduplicate
     if exact is not None and exact.against:
         of: dict[str, Any] = {}
@@ -39,12 +40,23 @@ def keys_jobs(job: Job) -> list[Job]:
             of |= {name: options[name] for name in options if name in STORE_OPTIONS}
         of["columns"] = list(exact.columns)
         only: dict[str, dict[str, Any]] = {"deduplicate": {"columns": exact.columns}}
-        found.append(_keys_job(job, exact.against, of, only, keys_path(job, "against")))
+        # damage of these files is an error: without their rows, others would stay unnoticed
+        found.append(_keys_job(job, exact.against, of, only, keys_path(job, "against"), RAISE))
     return found
 
 
+def _left_out(policy: BadFiles) -> BadFiles:
+    """Return the policy of keys, which are not entered in the quarantine file: the rows of the job are."""
+    return replace(policy, policy="skip") if policy.leaves_out else policy
+
+
 def _keys_job(
-    job: Job, paths: Any, options: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]], path: str
+    job: Job,
+    paths: Any,
+    options: Mapping[str, Any],
+    rules: Mapping[str, Mapping[str, Any]],
+    path: str,
+    bad_files: BadFiles,
 ) -> Job:
     source = SourceSection(
         paths=paths if isinstance(paths, str) else tuple(paths or ()),
@@ -65,7 +77,7 @@ def _keys_job(
         batch=Rows(1 << 16),
         output=output,
         bad_rows=BadRows("skip"),
-        bad_files=replace(job.bad_files, policy="skip") if job.bad_files.leaves_out else job.bad_files,
+        bad_files=bad_files,
         engine=job.engine,
         imports=job.imports,
         folder=job.folder,

@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from seqflow.curation.rules import COMPARISON, RULES
 from seqflow.errors import JobError
 from seqflow.files.place import absolute, is_uri
-from seqflow.identity.sections import Difference, differences, listed
+from seqflow.identity.sections import Difference, by_value, differences, listed, section
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -17,6 +18,7 @@ from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
+from seqflow.output.output_names import damaged_progress
 from seqflow.output.target import Target
 
 _NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
@@ -29,12 +31,16 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
+def _is_count_or_none(found: Any) -> bool:
+    return found is None or is_count(found)
+
+
 _LATER: Mapping[str, Any] = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
-    "bad_files": [(str, object, str, object)],
+    "bad_files": [(str, _is_count_or_none, str, _is_count_or_none)],
 }
 """Counts that runs of older versions have not saved."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
@@ -69,15 +75,15 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        **{rule.name: asdict(rule) for rule in job.rules},
+        **{rule.name: {**asdict(rule), "comparison": COMPARISON} for rule in job.rules},
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
-    for section in ("prepare", "net"):
-        if settings[section] is not None:
-            names = settings[section]["names"]
+    for part in ("prepare", "net"):
+        if settings[part] is not None:
+            names = settings[part]["names"]
             files = {name: os.path.basename(job.constants[name]) for name in names["constants"]}
-            settings[section] = {**settings[section], "names": {**names, "constants": files}}
+            settings[part] = {**settings[part], "names": {**names, "constants": files}}
     described: dict[str, Any] = json.loads(json.dumps(settings, default=repr))
     return described
 
@@ -96,6 +102,18 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         for key, value in section
         if key not in _ACCESS
     } | identity_of_mix(loader)
+
+
+def _rule_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    are_rules = isinstance(then, Mapping) and isinstance(now, Mapping)
+    if are_rules and then.get("comparison") != now.get("comparison"):
+        yield f"[{name}] compares rows in another way than the version of seqflow that has written it"
+    else:
+        yield from by_value(name, then, now)
+
+
+for _rule in RULES:
+    section(_rule.name, _rule_differences)
 
 
 def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
@@ -148,10 +166,7 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
             "  go on with that version; --overwrite begins again"
         )
     if content is None or not has_form(content, form):
-        raise JobError(
-            f"output: the progress file {target.progress!r} is damaged, or of no job\n"
-            "  --overwrite begins again"
-        )
+        raise damaged_progress(target.progress)
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
         return EarlierRun(content, is_complete=False)

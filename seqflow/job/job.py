@@ -12,6 +12,7 @@ from typing import Any
 from seqflow.arguments import FilePath, checked
 from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
+from seqflow.hidden import hides_credentials
 from seqflow.job import sections
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import read_sections, sections_from_tables
@@ -24,6 +25,7 @@ _UNTIL_PREPARE = (
 
 
 @checked()
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Sections of a job: source → prepare → batch → net → output.
@@ -81,10 +83,17 @@ class Job:
     """Path of the job file; None if there is none."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Settings that were replaced, by their dotted names; paths among them are absolute."""
+    before_rules: bool = False
+    """Whether this is the job of all rows, before its rules are applied."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Rules of curation, in the order in which they are applied."""
+        """Rules of curation, in the order in which they are applied; none of the job of all rows."""
+        return () if self.before_rules else self.later_rules
+
+    @property
+    def later_rules(self) -> tuple[Rule, ...]:
+        """Rules of curation, also of the job of all rows."""
         return tuple(filter(None, (self.decontaminate, self.deduplicate, self.near_duplicates)))
 
     @property
@@ -95,7 +104,7 @@ class Job:
 
     def without_rules(self) -> Job:
         """Return the job of all rows: before the keys of its rows are known."""
-        return replace(self, decontaminate=None, deduplicate=None, near_duplicates=None)
+        return replace(self, before_rules=True)
 
     def without_quarantine(self) -> Job:
         """Return the job whose bad rows are only counted, as are damaged files if they would be entered in a file."""

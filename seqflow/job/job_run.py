@@ -146,6 +146,7 @@ class JobRun:
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
         self._handler.check_bounds(stats)
+        self._handler.check(stats)
         self.counts = counts_of(stats)
         return Batches(start, None)
 

@@ -12,7 +12,7 @@ from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, OpError, ProviderError
 from seqflow.identity.sections import listed
-from seqflow.job.curated import curated, opened_columns
+from seqflow.job.curated import columns_of_batches, curated, opened_columns
 from seqflow.job.features import constant_of, net_with_features
 from seqflow.job.inference import source_specs
 from seqflow.job.job import Job
@@ -75,9 +75,8 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     if source is None:
         source = open_source(replace(job.source, columns=opened_columns(job)), job)
         source = curated(job, source) if job.rules else source
-    return Loader(
-        source, columns=job.source.columns, index=index, **_loader_options(job, source), **_totals(job)
-    )
+    options = {**_loader_options(job, source), **_totals(job)}
+    return Loader(source, columns=columns_of_batches(job, source), index=index, **options)
 
 
 def _totals(job: Job) -> dict[str, Any]:
@@ -188,7 +187,7 @@ def _with_features(job: Job, source: Provider, net: Net | None, constants: dict[
     bound = (
         None if net is None else net.bind(**{one: constants[one] for one in net.inputs if one in constants})
     )
-    loader = Loader(source, columns=job.source.columns, prepare=bound)
+    loader = Loader(source, columns=columns_of_batches(job, source), prepare=bound)
     specs = source_specs(loader, SourceBounds())
     if bound is not None:
         specs = bound.infer(specs).among(bound.outputs(tuple(specs)))

@@ -19,7 +19,8 @@ from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.files.options import secret_in
-from seqflow.files.place import is_uri, shown
+from seqflow.files.place import is_uri
+from seqflow.hidden import described_option, shown
 from seqflow.job.features import constant_of
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import (
@@ -555,7 +556,7 @@ def _wrong(
     value: Any, key: str, expected: str, name: str, job_file: JobFile, known: Iterable[str]
 ) -> NoReturn:
     guess = nearest(value, known) if isinstance(value, str) else ""
-    job_file.fail(name, f"{key} is {value!r}, expected {expected}{guess}")
+    job_file.fail(name, f"{key} is {described_option(name, value)}, expected {expected}{guess}")
 
 
 _WORDS = {**WORDS, bool: "true or false", dict: "a table"}

@@ -64,6 +64,8 @@ class Report:
     """Number of rows that `keep` omitted by the text of its condition, the first one that was false."""
     curated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Rows that each rule of curation left out, by path of the source, or by folder if there is one path."""
+    too_short: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that have fewer words than one n-gram of a rule, which cannot compare them."""
     bad_files: BadFileList = field(default_factory=BadFileList)
     """Damaged files of the source, and damaged blocks of files, that were omitted."""
 
@@ -147,7 +149,9 @@ def run(
             check_appends(job, loader, output)
         options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
         found = _write_output(job, loader, output, progress, append, **options)
-    if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
+    if (
+        found.new is not None and found.new.paths and found.outcome != "appended"
+    ):  # an earlier run was completed first
         return run(job, progress, append=True)
     return _report(found, loader, opened, perf_counter() - started)
 
@@ -196,7 +200,7 @@ def _write_output(
     if isinstance(loader, Loader) and isinstance(loader.pipeline.identity.data.get("files"), int):
         facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
     if isinstance(loader, Loader) and loader.source.dropped:
-        facts["curated"] = loader.source.dropped
+        facts |= {"curated": loader.source.dropped, "too_short": loader.source.too_short}
     target, new, record = output.target, None, None
     if append and target is not None and isinstance(loader, Loader):
         new = new_files(target, job, facts["job"], loader)
@@ -207,7 +211,7 @@ def _write_output(
         damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
         if damaged:
             record = output.reopen(record)
-        elif earlier.is_complete and new is not None:
+        elif earlier.is_complete and new is not None and new.paths:
             record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
@@ -236,6 +240,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         filtered_by=dict(+filtered_by),
         filtered_by_condition=stats.filtered_by_condition,
         curated=curated,
+        too_short={} if isinstance(loader, Mix) else loader.source.too_short,
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),

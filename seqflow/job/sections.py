@@ -5,6 +5,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Annotated, Any, Literal
 
 from seqflow.arguments import ByteSize, Count, PathText, in_range
+from seqflow.hidden import hides_credentials
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
 from seqflow.output import MAX_THREADS
 from seqflow.providers.formats.options import option_types
@@ -16,7 +17,7 @@ _LARGEST = (1 << 63) - 1
 class StoreSection:
     """Keys of [source] that say how one gets to files in a store. They decide no rows: a resume may have others."""
 
-    storage_options: dict[str, Any] | None = None
+    storage_options: dict[str, Any] | None = field(default=None, repr=False)
     """Options of the store, a section [source.storage_options]: `aws_region`, `endpoint_url` and others, but no
     secrets, which are found in the environment."""
     cache: PathText | None = None
@@ -25,6 +26,7 @@ class StoreSection:
     """Most bytes of that folder (default: 16 GiB)."""
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
@@ -155,6 +157,7 @@ class FeatureSection:
     """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSection:
     """The files that batches are written to."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from seqflow.errors import WriteError
 from seqflow.output import unfinished
@@ -109,13 +109,29 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def append_bytes(path: Path, content: bytes) -> None:
-    """Append to a file and synchronise it to the disk: after a crash the file may end with a part of the content."""
+    """Append lines to a file and synchronise it to the disk: after a crash the last line may be torn.
+
+    A torn line that an earlier crash has left is cut off first: joined with the next one it would damage the file.
+    """
     with writing(path):
-        opened = os.open(path, os.O_WRONLY | os.O_APPEND | _CLOSED_BY_EXEC | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(opened, "ab") as file:
+        opened = os.open(path, os.O_RDWR | _CLOSED_BY_EXEC | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(opened, "r+b") as file:
+            file.truncate(file.seek(_end_of_lines(file)))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """Return the position after the last line that has its end."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - BUFFER_BYTES)
+        file.seek(start)
+        if (found := file.read(end - start).rfind(b"\n")) >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def remove_temporaries(folder: Path, name: str) -> None:

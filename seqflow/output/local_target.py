@@ -33,6 +33,7 @@ from seqflow.output.output_names import (
     OLD_PROGRESS_FORM,
     PROGRESS_FORM,
     OutputNames,
+    damaged_progress,
     names_in,
 )
 from seqflow.output.progress_file import Change, append_progress, parse_progress, write_progress
@@ -266,11 +267,9 @@ class LocalTarget:
     def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Return the parts of a progress file that are intact under neither their hidden nor their final name."""
         parts = self.names.files(record["files"])
-        joined = record.get("joined")
-        if joined is not None and has_form(joined, FORM):
-            file = OutputFile.from_json(self.names.folder, joined)
-            if file.path == self.names.path and file.is_at(self.names.path):
-                return []
+        joined = self._joined_in(record)
+        if joined is not None and joined.is_at(self.names.path):
+            return []
         found = locate(parts, self.names.folder)
         return [part for part, path in zip(parts, found, strict=True) if path is None]
 
@@ -283,9 +282,16 @@ class LocalTarget:
 
     def _joined(self) -> OutputFile:
         """Return the file that was joined from all pieces."""
-        record = self.read_progress()
-        assert record is not None
-        return OutputFile.from_json(self.names.folder, record["joined"])
+        file = self._joined_in(self.read_progress())
+        if file is None:
+            raise damaged_progress(self.progress)
+        return file
+
+    def _joined_in(self, record: Mapping[str, Any] | None) -> OutputFile | None:
+        """Return the noted file of all pieces; None if none is noted."""
+        found = None if record is None else record.get("joined")
+        file = OutputFile.from_json(self.names.folder, found) if has_form(found, FORM) else None
+        return file if file is not None and file.path == self.names.path else None
 
     def stale_parts(self) -> list[str]:
         """Return the names of the parts of an earlier run, from its manifest."""

@@ -37,7 +37,14 @@ class Batches:
         return cls(entry["from"], entry["to"]) if has_form(entry, _BATCHES) else None
 
 
-_BATCHES = {"from": {"batch": is_count}, "to": lambda value: value is None or is_count(value)}
+def _is_place(start: Any) -> bool:
+    """Return whether this is a place of a loader, whose part, and append, are counts if they are recorded."""
+    return has_form(start, {"batch": is_count}) and all(
+        is_count(start.get(name, 0)) for name in ("part", "append")
+    )
+
+
+_BATCHES = {"from": _is_place, "to": lambda value: value is None or is_count(value)}
 
 
 @dataclass(frozen=True, slots=True)

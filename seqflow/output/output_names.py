@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqflow.errors import JobError
 from seqflow.json_form import has_form
 from seqflow.output.committed_files import piece_path
 from seqflow.output.file_writer import FileForm, FileKind, FileWriter
@@ -115,10 +116,18 @@ class OutputNames:
                     "input",
                     "appended",
                     "curated",
+                    "too_short",
                 )
                 if key in content
             },
         }
+
+
+def damaged_progress(progress: str) -> JobError:
+    """Return the error of a progress record that cannot be read; `progress` is its place."""
+    return JobError(
+        f"output: the progress file {progress!r} is damaged, or of no job\n  --overwrite begins again"
+    )
 
 
 def names_in(record: Mapping[str, Any] | None) -> set[str]:

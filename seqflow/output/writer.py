@@ -15,7 +15,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.place import CLOUDS, is_uri, shown
+from seqflow.files.place import CLOUDS, is_uri
+from seqflow.hidden import shown
 from seqflow.output.arranging import Arrangement, arrange
 from seqflow.output.file_writer import (
     DEFAULT_SIZES,
@@ -28,7 +29,7 @@ from seqflow.output.file_writer import (
 )
 from seqflow.output.local_target import LocalTarget
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import OutputNames
+from seqflow.output.output_names import OutputNames, damaged_progress
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
@@ -320,7 +321,8 @@ class OutputWriter:
         if self.target is None:
             return []
         record = self.target.read_progress()
-        assert record is not None
+        if record is None or not record["sealed"]:  # something else has changed it meanwhile
+            raise damaged_progress(self.target.progress)
         if record["are_runs"]:
             record = self._arrange(self.target, record)
         self.target.keep_committed(self.target.names.files(record["files"]))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError
-from seqflow.files.place import shown
+from seqflow.hidden import shown
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.providers.bad_files import BadFiles

@@ -125,7 +125,7 @@ def survey_of(
     while True:
         try:
             if (block := next(blocks, None)) is None:
-                return found._replace(notes=(*found.notes, *getattr(source.source, "notes", ())))
+                return found._replace(notes=(*found.notes, *source.source.notes))
         except caught as error:
             found.damaged.append(BadFile(source.origin, None, first_line(error), None))
             return found

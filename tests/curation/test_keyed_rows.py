@@ -88,7 +88,7 @@ def test_shares_are_of_n_grams_in_the_evaluation_sets(tmp_path):
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     rule = {"column": "text", "against": str(tmp_path / "eval"), "ngram": 3}
     shares = key_table(tmp_path / "a.parquet", decontaminate=rule)["share"].to_pylist()
-    assert shares == [1.0, 0.25, 0.0, 0.0, 0.0]
+    assert shares == [1.0, 0.25, 0.0, -1.0, -1.0]  # fewer words than 3
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,39 @@ def test_widths_do_not_count(tmp_path, one, other):
     pq.write_table(pa.table({"c": one}), tmp_path / "one.parquet")
     pq.write_table(pa.table({"c": other}), tmp_path / "other.parquet")
     assert exact_keys(tmp_path / "one.parquet", "c") == exact_keys(tmp_path / "other.parquet", "c")
+
+
+def bands_of(path, texts, **rule):
+    pq.write_table(pa.table({"text": texts}), path)
+    table = key_table(path, near_duplicates={"column": "text", "bands": 1, "rows": 32, **rule})
+    return table["band_000"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("किताबें की दुकान", ["किताबें", "की", "दुकान"]),
+        ("e\u0301te\u0301 a", ["été", "a"]),
+        ("don't 3 ٣", ["don", "t", "3", "٣"]),
+        ("ที่นี่", ["ที่", "นี่"]),
+        ("中文 and かな", ["中", "文", "and", "か", "な"]),
+        ("iPhone15发布", ["iphone15", "发", "布"]),
+        ("ကမ္ဘာ", ["က", "မ္", "ဘာ"]),
+        ("한국어 문장", ["한국어", "문장"]),
+    ],
+)
+def test_words_are_runs_of_letters_marks_and_digits_or_letters_of_scripts_without_blanks(
+    tmp_path, text, words
+):
+    import unicodedata
+
+    spaced = [" ".join(words), " ".join(f"{word} x" for word in words)]
+    forms = [text, unicodedata.normalize("NFD", text), text.upper()]
+    found = bands_of(tmp_path / "a.parquet", [*spaced, *forms], ngram=len(words))
+    lists = pa.table({"text": [[word.lower() for word in words]]})
+    pq.write_table(lists, tmp_path / "b.parquet")
+    rule = {"column": "text", "bands": 1, "rows": 32, "ngram": len(words)}
+    (listed,) = key_table(tmp_path / "b.parquet", near_duplicates=rule)["band_000"].to_pylist()
+    assert {found[0], *found[2:]} == {listed}
+    assert found[1] != listed
+    assert bands_of(tmp_path / "a.parquet", [text], ngram=len(words) + 1) == [-1]

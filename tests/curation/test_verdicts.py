@@ -12,7 +12,7 @@ from seqflow.curation.verdicts import find_verdicts
 DRAW = np.random.default_rng(7)
 COUNT = 500
 HIGH, LOW = DRAW.integers(0, 40, COUNT), DRAW.integers(0, 4, COUNT)
-SCORE = DRAW.integers(0, 9, COUNT).astype(float)
+SCORE = DRAW.integers(0, 9, COUNT)
 
 
 def keys_of(places=None, **columns):
@@ -40,7 +40,9 @@ def test_one_of_equal_rows_stays(keep, memory):
         "highest:q": sorted(range(COUNT), key=lambda row: -SCORE[row]),
     }[keep]
     found = find_verdicts(
-        keys_of(high=HIGH, low=LOW, score=SCORE), (Deduplicate(columns=("a",), keep=keep),), memory=memory
+        keys_of(high=HIGH, low=LOW, score=SCORE // 3, score_low=SCORE % 3),
+        (Deduplicate(columns=("a",), keep=keep),),
+        memory=memory,
     )
     assert found.places.tolist() == first_by(order, pairs)
     assert found.by_rule["deduplicate"].tolist() == found.places.tolist()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from seqflow.files.place import is_uri, join, scheme_of, shown, split, without_query
+from seqflow.files.place import is_uri, join, scheme_of, split, without_query
+from seqflow.hidden import shown
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_table_at_the_root_of_a_store_is_known(tmp_path):
 def test_other_objects_are_no_file_systems(tmp_path):
     with pytest.raises(ProviderOptionError, match="filesystem is a int, expected a store of obstore"):
         sf.open("a.parquet", filesystem=5)
-    with pytest.raises(ProviderOptionError, match="storage_options is 'x', expected a dict"):
+    with pytest.raises(ProviderOptionError, match="storage_options is a str, expected a dict"):
         sf.open("s3://bucket/a.parquet", storage_options="x")
 
 

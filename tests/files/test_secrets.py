@@ -12,8 +12,9 @@ from store_server import Faults
 
 import seqflow as sf
 from seqflow.files.clients import client_of_uri
-from seqflow.files.options import is_secret, secret_in, store_options
+from seqflow.files.options import secret_in, store_options
 from seqflow.files.store import StoreFiles
+from seqflow.hidden import is_secret
 from stores import SECRET
 
 SIGNATURE = "signature-of-tests"

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -439,3 +440,59 @@ def test_the_parts_of_an_append_are_those_of_a_run_over_the_new_files(
     assert report.rows == len(first) + len(alone)
     if total is not None:
         assert seen[-1] == total + len(first)
+
+
+BAD_FILES = {"bad_files": {"policy": "skip"}}
+
+
+def _put(folder: Path, name: str, **columns: Any) -> None:
+    path = folder / "in" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path) if columns else path.write_bytes(b"PAR1 rubbish")
+
+
+def test_damaged_new_files_are_no_new_files_and_mended_ones_are(tmp_path: Path) -> None:
+    def add() -> tuple[str, tuple[str, ...], int]:
+        done = run(job(tmp_path, source={"paths": "in"}, **BAD_FILES), append=True)
+        return done.outcome, done.appended, done.rows
+
+    _put(tmp_path, "a.parquet", x=[1, 2])
+    assert add() == ("new", (), 2)
+    _put(tmp_path, "b.parquet")
+    assert add() == add() == ("complete", (), 2)
+    _put(tmp_path, "c.parquet")
+    _put(tmp_path, "d.parquet", x=[3])
+    assert add() == ("appended", ("d.parquet",), 3)
+    _put(tmp_path, "c.parquet", x=[4])
+    assert add() == ("appended", ("c.parquet",), 4)
+    (tmp_path / "in" / "b.parquet").unlink()
+    assert add() == ("complete", (), 4)
+    assert pq.read_table(tmp_path / "out")["x"].to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        ("a.parquet", ("b.parquet", {"x": [2], "y": ["t"]}), "'y' is read now: b.parquet has 'y' as string"),
+        (
+            "k=1/a.parquet",
+            ("k=2/b.parquet", {"x": [2], "y": [0.5]}),
+            "'y' is read now: k=2/b.parquet has 'y' as",
+        ),
+        (
+            "k=1/a.parquet",
+            ("k=t/b.parquet", {"x": [2]}),
+            "'k' was int64 and is string now, with k=t/b.parquet",
+        ),
+    ],
+)
+def test_an_append_says_which_columns_a_new_file_changes(
+    tmp_path: Path, first: str, later: tuple[str, dict[str, Any]], message: str
+) -> None:
+    settings = {"source": {"paths": "in", "valid": True}, **BAD_FILES}
+    _put(tmp_path, first, x=[1])
+    run(job(tmp_path, **settings))
+    _put(tmp_path, later[0], **later[1])
+    _put(tmp_path, "damaged.parquet")
+    with pytest.raises(JobError, match=f"cannot be appended to: column {message}"):
+        run(job(tmp_path, **settings), append=True)

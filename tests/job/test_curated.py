@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from command import seqflow
 from killed_jobs import KILLING
 
-from seqflow.errors import JobError, ProviderError
+from seqflow.errors import DamagedFileError, JobError, ProviderError
 from seqflow.job import Job, run
 from seqflow.job.checking import check
 from seqflow.job.opening import open_loader
@@ -275,3 +276,79 @@ def test_a_job_from_a_store_to_a_store_is_curated_there(folder, own, bucket, mon
     assert written["row"].tolist() == STAY
     assert any(key.startswith("out.curation/keys/part-") for key in bucket.keys(""))
     assert run(Job.read(folder / "job.toml")).outcome == "complete"
+
+
+SKIP = '\n[bad_files]\npolicy = "skip"'
+
+
+@pytest.mark.parametrize("engine", ["", "\n[engine]\nworkers = 2"])
+def test_damaged_files_are_left_out_of_the_keys_and_the_rows_and_counted_once(folder, engine):
+    (folder / "web" / "b.parquet").write_bytes(b"PAR1 rubbish")
+    whole = (folder / "books" / "a.parquet").read_bytes()
+    start = pq.ParquetFile(folder / "books" / "a.parquet").metadata.row_group(1).column(0).data_page_offset
+    (folder / "books" / "a.parquet").write_bytes(whole[:start] + b"\xff" * 40 + whole[start + 40 :])
+    report = run(job_of(folder, RULES + SKIP + engine))
+    lost = {*range(85, 110)}
+    assert rows_of(folder) == [row for row in range(120) if row not in {*lost, 40, 70, 110}]
+    assert [(os.path.basename(one.path), one.block) for one in report.bad_files] == [
+        ("b.parquet", None),
+        ("a.parquet", 1),
+    ]
+    assert report.filtered_by == {"decontaminate": 1, "deduplicate": 2}
+
+
+def test_damage_in_the_files_that_rows_are_compared_with_is_an_error(folder):
+    (folder / "eval" / "old.parquet").write_bytes(b"PAR1 rubbish")
+    with pytest.raises(DamagedFileError, match="old"):
+        run(job_of(folder, '[deduplicate]\ncolumns = ["text"]\nagainst = "eval/old.parquet"' + SKIP))
+
+
+def test_rows_with_fewer_words_than_an_n_gram_stay_and_are_counted(folder):
+    texts = [
+        "one two",
+        "",
+        None,
+        "one two",
+        *(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"] * 2),
+    ]
+    pq.write_table(pa.table({"text": texts, "row": np.arange(len(texts))}), folder / "short.parquet")
+    source = 'paths = "short.parquet"\ncolumns = ["row"]'
+    report = run(job_of(folder, RULES.replace("rows = 4", "rows = 4\nngram = 2"), source))
+    short = 16  # "", null and 14 letters, each once
+    assert report.too_short == {"decontaminate": len(texts), "near_duplicates": short}
+    # of the rows that deduplicate has left: "one two", "", null, and 14 letters
+    assert report.filtered_by == {"deduplicate": len(texts) - 17}
+    assert json.loads((folder / "out" / "_manifest.json").read_text())["too_short"] == report.too_short
+
+
+def test_decimals_are_compared_and_left_out_of_the_output_with_a_warning(folder, caplog):
+    price = [Decimal("12345678901234567.89"), Decimal("12345678901234567.90"), None]
+    pq.write_table(pa.table({"row": [0, 1, 2], "x": ["d", "d", "d"], "price": price}), folder / "p.parquet")
+    rules = '[deduplicate]\ncolumns = ["x"]\nkeep = "highest:price"'
+    run(job_of(folder, rules, 'paths = "p.parquet"'))
+    assert pq.read_table(folder / "out").to_pylist() == [{"row": 1, "x": "d"}]
+    assert (
+        caplog.text.count("'price' is decimal128(19, 2): rules compare it, the output does not have it") == 1
+    )
+    with pytest.raises(ProviderError, match="no tensor form"):
+        run(job_of(folder, rules, 'paths = "p.parquet"\ncolumns = ["price"]'), overwrite=True)
+
+
+@pytest.mark.parametrize("of", ["out", "out.curation/keys"])
+def test_an_output_whose_rows_were_compared_in_another_way_is_refused_and_made_again(folder, of):
+    run(job_of(folder))
+    manifest = folder / of / "_manifest.json"
+    record = json.loads(manifest.read_text())
+    for rule in ("decontaminate", "deduplicate", "near_duplicates"):
+        record["job"].get(rule, {}).pop("comparison", None)
+    record["job"]["data"]["read with"].pop("comparison", None)
+    manifest.write_text(json.dumps(record))
+    if of != "out":
+        shutil.rmtree(folder / "out")
+    for options in ({}, {"resume": True}):
+        with pytest.raises(
+            JobError, match=r"(?s)compares rows in another way.*--overwrite|comparison.*--overwrite"
+        ):
+            run(job_of(folder), **options)
+    run(job_of(folder), overwrite=True)
+    assert rows_of(folder) == STAY

@@ -1,8 +1,11 @@
 """What was committed is verified before it counts: a part that is gone or changed is named, and made again."""
 
+import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -304,3 +307,101 @@ def test_the_manifest_of_another_output_counts_for_nothing(folder: Path) -> None
     with pytest.raises(JobError):
         run(job)
     assert sf.open(folder / "o/out/part-00000.arrow").num_rows
+
+
+NASTY = (None, -1, 2**70, "", "../x", [], {}, [[]], [{}], 1.5, True)
+
+
+def _mutations(record: Any) -> Iterator[Any]:
+    """Yield the record with each of its values replaced by others, one at a time."""
+    for key in record if isinstance(record, dict) else range(min(len(record), 2)):
+        for value in NASTY:
+            yield (
+                {**record, key: value}
+                if isinstance(record, dict)
+                else [*record[:key], value, *record[key + 1 :]]
+            )
+        if isinstance(record[key], dict | list):
+            for inner in _mutations(record[key]):
+                yield (
+                    {**record, key: inner}
+                    if isinstance(record, dict)
+                    else [*record[:key], inner, *record[key + 1 :]]
+                )
+
+
+def _small_job(folder: Path) -> Job:
+    (folder / "in").mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": range(60)}), folder / "in" / "a.parquet", row_group_size=10)
+    (folder / "in" / "b.parquet").write_bytes(b"PAR1 rubbish")
+    settings = {
+        "source": {"paths": "in"},
+        "require": "id % 10 != 3",
+        "order": {"window": 20, "threads": 0},
+        "batch": {"n": 7},
+        "output": {"path": "out", "part_bytes": 100},
+        "bad_rows": {"policy": "quarantine", "path": "bad.parquet"},
+        "bad_files": {"policy": "skip"},
+    }
+    return Job.from_dict(settings, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["append_progress", "install", "complete"])
+def test_a_record_that_was_changed_is_refused_or_does_no_harm(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made").mkdir()
+    job = _small_job(tmp_path / "made")
+    with monkeypatch.context() as patched:
+        if step != "complete":
+            patched.setattr("seqflow.output.writer.SECONDS_BETWEEN_NOTES", 0)
+            patched.setattr(LocalTarget, step, lambda *given: _end())
+        with suppress(Killed):
+            run(job)
+    name = "_manifest.json" if step == "complete" else ".progress.json"
+    first, *lines = (tmp_path / "made" / "out" / name).read_text().splitlines()
+    whole = json.loads((tmp_path / "made" / "out" / name).read_text() if step == "complete" else first)
+    mutations = [*_mutations(whole)]
+    for number in range(0, len(mutations), max(1, len(mutations) // 150)):
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+        shutil.copytree(tmp_path / "made", tmp_path / "work")
+        text = "\n".join([json.dumps(mutations[number]), *([] if step == "complete" else lines), ""])
+        (tmp_path / "work" / "out" / name).write_text(text)
+        with suppress(sf.SeqflowError):
+            run(_small_job(tmp_path / "work"), resume=True)
+
+
+def _end() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("cut", [1, 30])
+@pytest.mark.parametrize("key", ["bad_rows_file", "joined", "update"])
+def test_a_torn_note_is_cut_off_and_the_run_goes_on(
+    tmp_path: Path, key: str, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from seqflow.output import progress_file
+
+    append = progress_file.append_bytes
+
+    def torn(path: Path, content: bytes) -> None:
+        if f'"{key}": {{"'.encode() in content or (key == "update" and b"loader" in content):
+            append(path, content[:-cut])
+            monkeypatch.setattr(progress_file, "append_bytes", append)
+            raise Killed
+        append(path, content)
+
+    def job() -> Job:
+        made = _small_job(tmp_path)
+        path = str(tmp_path / ("out.parquet" if key == "joined" else "out"))
+        return replace(made, output=replace(made.output, path=path))
+
+    monkeypatch.setattr("seqflow.output.writer.SECONDS_BETWEEN_NOTES", 0)
+    monkeypatch.setattr(progress_file, "append_bytes", torn)
+    with pytest.raises(Killed):
+        run(job())
+    assert [run(job(), resume=True).outcome for _ in range(2)] == ["resumed", "complete"]
+    found = pq.read_table(tmp_path / ("out.parquet" if key == "joined" else "out"))["id"].to_pylist()
+    assert found == [row for row in range(60) if row % 10 != 3]
+    assert pq.read_table(tmp_path / "bad.parquet")["id"].to_pylist() == [3, 13, 23, 33, 43, 53]

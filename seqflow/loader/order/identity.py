@@ -36,9 +36,9 @@ FORMAT = 2
 """Format of a state, and version of the meaning of seeds, plans and digests: it rises when one of them changes."""
 _LISTED_FILES = 1000
 """Largest number of files that a state lists by name."""
-_NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves")
+_NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves", "folders")
 """Fields of sources that do not decide which data is read."""
-_LATER = {"decimal": ".", "newlines": False}
+_LATER = {"decimal": ".", "newlines": False, "layout": ""}
 """Options that older states do not have, and their values there."""
 _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
 """Blocks of a source in memory that are sampled, and the largest size in bytes of a sampled row."""
@@ -408,7 +408,7 @@ class ChangedColumn(NamedTuple):
 
 def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedColumn]:
     """Return the columns that differ between some data and the data of now."""
-    if not is_texts(dict(enumerate(before.get("columns") or [None]))):
+    if not has_form(before.get("columns"), [str]):
         return []
     kinds, of_now = (
         {name: kind for name, _, kind in (text.partition(": ") for text in of["columns"])}

@@ -14,7 +14,6 @@ from seqflow.errors import JobError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
-from seqflow.providers.filter.filtered_blocks import FilteredBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,7 @@ class BlockSlice:
         """Rows of the source, including those that `where` omits."""
         if self.stop is not None:
             return self.stop - self.start
-        block = self.block.inner if isinstance(self.block, FilteredBlock) else self.block
-        return block.num_rows
+        return self.block.of_source.num_rows
 
     @property
     def nbytes(self) -> int:
@@ -53,8 +51,7 @@ class BlockSlice:
     @property
     def filtered(self) -> int:
         """Rows that `where` has omitted, if that is known; those of a block belong to its first slice."""
-        known = self.block.left_out if isinstance(self.block, FilteredBlock) and self.start == 0 else None
-        return known or 0
+        return 0 if self.start else self.block.left_out or 0
 
     @property
     def key(self) -> tuple[int, int]:
@@ -520,6 +517,11 @@ class Parts:
 
     def start(self, part: int) -> int:
         """Return the position of the first window of a part; all windows before it must be known."""
+        if part > len(self._ends):
+            raise JobError(
+                f"output: a record of it names part {part}, which the plan does not have: it is damaged\n"
+                "  --overwrite begins again"
+            )
         return self._ends[part - 1] if part else 0
 
     def stop(self, part: int) -> int | None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from seqflow.arguments import FilePath
 from seqflow.drawing.tables import html_table
 from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.hidden import hides_credentials
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.output.file_writer import KIND_OF_SUFFIX
@@ -76,6 +77,7 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
     return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
+@hides_credentials
 @dataclass(frozen=True, slots=True)
 class BadRows:
     """The policy for rows that cannot be used.
@@ -522,7 +524,8 @@ class BadRowHandler:
         only sign.
         """
         # one row may be all that a source has; if all of many are bad, a setting is wrong
-        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
+        # batches whose rows a net has refused are empty, and are counted
+        if stats.bad_rows > 1 and not (stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, "
                 f"{self._cause(stats.reasons, is_all=True)}",

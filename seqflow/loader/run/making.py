@@ -379,13 +379,13 @@ def trace_turn(
 
 def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
     """Return the traces, with the file of each row if the rows of a block come from several files."""
-    paths_of = getattr(provider.source, "paths_of", None)
-    if paths_of is None:
+    if not provider.source.file_per_row:
         return list(traces)
     ranges = [one for of in turn.windows for one in of.ledger.ranges]
     blocks = {one.block.index: provider.unfiltered(one.block)[1] for one in ranges}
     return [
-        one if one.row is None else replace(one, file=paths_of(blocks[one.block])[one.row]) for one in traces
+        one if one.row is None else replace(one, file=provider.source.paths_of(blocks[one.block])[one.row])
+        for one in traces
     ]
 
 

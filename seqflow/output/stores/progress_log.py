@@ -17,9 +17,11 @@ from datetime import datetime
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.files.outputs import LOG
 from seqflow.files.place import join, split
 from seqflow.files.writing import StoreWriter
 from seqflow.json_form import has_form
+from seqflow.output.output_names import damaged_progress
 from seqflow.output.progress_file import Change, add_change
 
 _NUMBER = re.compile(r"(\d{8})\.json")
@@ -125,7 +127,8 @@ class ProgressLog:
     def append(self, change: Change) -> None:
         """Change the record."""
         added = json.loads(json.dumps(asdict(change)))
-        assert self.record is not None
+        if self.record is None:
+            raise damaged_progress(join(self._shown, LOG))
         add_change(self.record, added)
         self._num_changes += 1
         if self._num_changes > _MOST_CHANGES:

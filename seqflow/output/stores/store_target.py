@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from seqflow.errors import JobError, SeqflowError
 from seqflow.files.outputs import LOG, MANIFEST, last_manifest
-from seqflow.files.place import Entry, join, shown, split
+from seqflow.files.place import Entry, join, split
 from seqflow.files.store import StoreFiles
 from seqflow.files.writing import StoreWriter
+from seqflow.hidden import shown
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.committed_files import join as join_pieces

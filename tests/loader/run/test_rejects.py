@@ -11,6 +11,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import NetError, OpIndexError, OpResultError, OpTypeError, ProviderError
+from seqflow.job import Job, run
 from seqflow.loader import BadRows
 
 ROWS = [[1, 2], [3, None], [], [], [4, 99], [5]]
@@ -238,9 +239,37 @@ def test_a_row_that_is_cut_into_pieces_is_bad_once(tmp_path):
 
 
 def test_a_batch_whose_rows_are_all_refused_has_none(ids):
-    loader = sf.Loader(ids, net=LIMIT, constants={"table": np.zeros(0)}, bad_rows="skip", batch=5)
-    assert [batch.num_rows for batch in loader] == [0, 0, 0]
-    assert (loader.stats().rows, loader.stats().bad_rows) == (0, 12)
+    def net(batch):
+        if (batch["id"] < 6).any():
+            raise sf.OpError("an id below 6")
+        return batch
+
+    rows = {"id": np.arange(12)}
+    loader = sf.Loader(rows, net=net, bad_rows="skip", batch=5)
+    assert [batch.num_rows for batch in loader] == [0, 4, 2]
+    assert (loader.stats().rows, loader.stats().bad_rows) == (6, 6)
+
+
+@pytest.mark.parametrize("option", ["prepare", "net"])
+@pytest.mark.parametrize("engine", [{}, {"workers": 2}])
+def test_a_net_that_refuses_all_rows_is_wrong_in_a_loader_and_in_a_job(ids, tmp_path, option, engine):
+    net = "y = gather(id, id + 100)"
+    pq.write_table(pa.table({"id": range(12)}), tmp_path / "a.parquet")
+    message = "leaves out all 12 rows of a source, the net is wrong, not a row"
+    loader = sf.Loader(tmp_path / "a.parquet", **{option: net}, bad_rows="skip", batch=5)
+    with pytest.raises(sf.ProviderError, match=message):
+        list(loader)
+    settings = {
+        "source": {"paths": "a.parquet"},
+        option: {"net": net},
+        "batch": {"n": 5},
+        "bad_rows": {"policy": "skip"},
+        "output": {"path": "out"},
+        "engine": engine,
+    }
+    with pytest.raises(sf.ProviderError, match=message if not engine else "leaves out all 12 rows"):
+        run(Job.from_dict(settings, tmp_path))
+    assert not (tmp_path / "out" / "_manifest.json").exists()
 
 
 def test_a_function_refuses_rows_with_an_error_of_ours(ids):

@@ -296,7 +296,7 @@ def test_files_that_are_described_together_are_described_as_each_alone(tmp_path)
         alone = provider.source.of_files([path])
         assert blocks == list(alone.blocks(provider.schema))
         assert provider.source.uncounted[path] == alone.uncounted[path]
-    columns = provider.source.block_columns(provider.schema)
+    columns = provider.source.blocks(provider.schema)
     assert columns.nbytes.tolist() == [block.nbytes for blocks in found.values() for block in blocks]
 
 

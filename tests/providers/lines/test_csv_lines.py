@@ -409,3 +409,17 @@ def test_a_header_that_is_no_csv_is_an_error_of_its_line(tmp_path, header):
     path.write_text(f"{header}\n1,2\n")
     with pytest.raises(sf.ProviderError, match=r"a\.csv, line 1: the header can't be read"):
         sf.open(path)
+
+
+def test_a_file_whose_lines_are_all_malformed_has_the_columns_of_its_header(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("a,b\n1,é\n2,é\n".encode("latin-1"))
+    opened = sf.open(path)
+    assert opened.schema == pa.schema({"a": pa.string(), "b": pa.string()})
+    with pytest.raises(sf.ProviderError, match=r"a\.csv, line 2, column 1: not UTF-8"):
+        list(sf.Loader(path))
+    with pytest.raises(sf.ProviderError, match=r"leaves out all 2 rows.*not UTF-8"):
+        list(sf.Loader(path, bad_rows="skip"))
+    (tmp_path / "b.csv").write_bytes(b"a,b\n3,x\n")
+    found = sf.Loader(tmp_path, bad_rows="skip")
+    assert [row for batch in found for row in sf.to_arrow(batch).to_pylist()] == [{"a": 3, "b": "x"}]

@@ -1,7 +1,9 @@
 """Files in folders whose names are columns."""
 
 import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ from pyarrow.dataset import dataset
 import seqflow as sf
 from seqflow.errors import ProviderError, UnknownColumnError
 from seqflow.job import Job, run
+from seqflow.providers.block_bounds import block_bounds
 
 ROWS = pa.table({"lang": ["c", "py", "c", "a/b"], "year": [1, 2, 2, 1], "n": [[0], [1, 1], [], [3]]})
 
@@ -140,4 +143,154 @@ def test_files_of_one_folder_share_their_columns_whatever_is_read_before(tmp_pat
     together = sf.open(str(tmp_path))
     for schema in (together.schema, pa.schema([together.schema.field("b")]), together.schema):
         for block in together.blocks():
-            assert together.source.read(block, schema, None).schema == schema
+            assert together.read(block, schema.names).schema == schema
+
+
+def written(folder: Path, kind: str, files: dict[str, list[dict[str, Any]]]) -> str:
+    """Files of a kind with these rows, by their names without a suffix."""
+    for name, rows in files.items():
+        path = folder / f"{name}.{kind}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        elif kind == "csv":
+            lines = [list(rows[0]), *(row.values() for row in rows)]
+            path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+        elif kind == "arrow":
+            table = pa.Table.from_pylist(rows)
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+        else:
+            pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(folder)
+
+
+def rows_of(source: Any, **options: Any) -> list[dict[str, Any]]:
+    provider = sf.open(source, **options)
+    return [row for block in provider.blocks() for row in provider.read(block).to_pylist()]
+
+
+KINDS = ["parquet", "arrow", "jsonl", "csv"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_later_files_is_a_column_below_folders_too(tmp_path: Path, kind: str) -> None:
+    """Files below folders become one source by the rule of lists of files, with the columns of folders after theirs."""
+    source = written(tmp_path, kind, {"k=1/a": [{"id": 1}], "k=2/a": [{"id": 2, "x": 0.5}]})
+    both = [{"id": 1, "x": None, "k": 1}, {"id": 2, "x": 0.5, "k": 2}]
+    assert rows_of(source) == both
+    assert rows_of(source, columns=["k", "x"]) == [{"k": 1, "x": None}, {"k": 2, "x": 0.5}]
+    assert rows_of(source, columns=["id"], where="x > 0") == [{"id": 2}]
+    assert rows_of(source, where="x is None") == both[:1]
+    assert rows_of(source, where="k == 2 and x > 0") == both[1:]
+    assert rows_of(source, rename={"x": "y", "k": "z"}, columns=["y", "z"]) == [
+        {"y": None, "z": 1},
+        {"y": 0.5, "z": 2},
+    ]
+    assert rows_of(source, schema={"x": "float32", "k": "string"}) == [
+        {"id": 1, "x": None, "k": "1"},
+        {"id": 2, "x": 0.5, "k": "2"},
+    ]
+    of_list = sf.open([str(tmp_path / f"k={n}" / f"a.{kind}") for n in (1, 2)])
+    assert of_list.schema == pa.schema(list(sf.open(source).schema)[:-1])
+    with pytest.raises(UnknownColumnError, match="there is no column 'z'"):
+        rows_of(source, columns=["z"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("having", [0, 1, 2])
+def test_a_key_of_folders_may_be_a_column_of_some_files(tmp_path: Path, kind: str, having: int) -> None:
+    """A file's own column is read; files, and rows of JSON, without it have the value of their folder."""
+    files = {f"year={2020 + at}/a": [{"id": at}] for at in range(3)}
+    files[f"year={2020 + having}/a"] = [{"id": having, "year": 2020 + having}]
+    source = written(tmp_path, kind, files)
+    assert [(row["id"], row["year"]) for row in rows_of(source)] == [(0, 2020), (1, 2021), (2, 2022)]
+    for at in range(3):
+        loader = sf.Loader(source, where=f"year == {2020 + at}", columns=["id"])
+        assert [batch["id"].tolist() for batch in loader] == [[at]]
+    assert rows_of(source, rename={"year": "y"}, columns=["y"], where="year > 2020") == [
+        {"y": 2021},
+        {"y": 2022},
+    ]
+    assert rows_of(source, columns=["year"]) == [{"year": 2020}, {"year": 2021}, {"year": 2022}]
+
+
+def test_rows_of_json_without_a_key_have_that_of_their_folder(tmp_path: Path) -> None:
+    rows = [{"id": 1, "k": "own"}, {"id": 2}, {"id": 3, "k": None}]
+    source = written(tmp_path, "jsonl", {"k=a/x": rows, "k=b/x": [{"id": 4}]})
+    assert [row["k"] for row in rows_of(source)] == ["own", "a", "a", "b"]
+    assert [row["id"] for row in rows_of(source, where="k == 'a'")] == [2, 3]
+    assert [row["id"] for row in rows_of(source, where="k == 'own'")] == [1]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_key_has_the_type_of_the_files_that_have_it(tmp_path: Path, kind: str) -> None:
+    source = written(tmp_path, kind, {"day=007/a": [{"id": 1}], "day=8/a": [{"id": 2, "day": "8"}]})
+    assert [row["day"] for row in rows_of(source)] == ["007", "8"]
+    other = written(tmp_path / "o", kind, {"day=a/a": [{"id": 1}], "day=8/a": [{"id": 2, "day": 8}]})
+    with pytest.raises(ProviderError, match=r"column 'day' is int64 in .*day=8.*, but string in .*day=a"):
+        rows_of(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("k >= 2 and x > 5", [3]),
+        ("(k == 2 and x > 4) or (k == 3 and x > 9)", [2]),
+        ("not (k == 1 or x == 6)", [2]),
+        ("k != 1", [2, 3]),
+    ],
+)
+def test_files_that_a_folder_leaves_out_take_no_part_in_types(
+    tmp_path: Path, kind: str, where: str, ids: list[int]
+) -> None:
+    """Also if the condition reads columns that the first file does not have."""
+    first = {"id": 1, "x": "text"} if kind != "arrow" else {"id": 1}
+    source = written(
+        tmp_path, kind, {"k=1/a": [first], "k=2/a": [{"id": 2, "x": 5}], "k=3/a": [{"id": 3, "x": 6}]}
+    )
+    assert [row["id"] for row in rows_of(source, where=where)] == ids
+    assert sf.open(source, where=where).schema.field("x").type == pa.int64()
+
+
+def test_a_text_file_below_folders_is_traced_to_itself(tmp_path: Path) -> None:
+    for place in ("k=1/a", "k=1/b", "k=2/a"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{place}.txt").write_text(place)
+    loader = sf.Loader(tmp_path, format=sf.Text(encoding="utf-8"), batch=3)
+    (batch,) = loader
+    assert [trace.file for trace in loader.trace(0)] == sf.to_arrow(batch)["path"].to_pylist()
+
+
+def test_row_groups_below_folders_have_the_bounds_of_their_footers(tmp_path: Path) -> None:
+    source = written(tmp_path, "parquet", {f"k={at}/a": [{"x": [1] * at}, {"x": [2]}] for at in range(1, 3)})
+    bounds = block_bounds(sf.open(source))
+    assert bounds is not None
+    assert [(one.rows, one.sums["x.lengths"]) for one in bounds] == [(2, 2), (2, 3)]
+
+
+def test_a_provider_of_files_below_folders_has_the_notes_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed file that is read from its start each time, since nothing can be kept of it, is noted."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "of" / "k=1").mkdir(parents=True)
+    lines = b"".join(b'{"x": %d}\n' % (at * 7919) for at in range(300_000))
+    (tmp_path / "of" / "k=1" / "a.jsonl.gz").write_bytes(gzip.compress(lines, 1))
+    below = sf.open(tmp_path / "of", format=sf.JsonLines(batch_bytes=1 << 20))
+    for block in below.blocks():
+        below.read(block)
+    (note,) = below.source.notes
+    assert note in repr(below)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_counted_without_their_columns(tmp_path: Path, kind: str) -> None:
+    provider = sf.open(written(tmp_path, kind, {"k=1/a": [{"id": 1}, {"id": 2}], "k=2/a": [{"id": 3}]}))
+    assert [provider.read(block, []).num_rows for block in provider.blocks()] == [2, 1]
+    assert [provider.read(block, ["k"]).to_pylist() for block in provider.blocks()] == [
+        [{"k": 1}, {"k": 1}],
+        [{"k": 2}],
+    ]

@@ -275,14 +275,15 @@ struct Parser {
   // One more value of a list: a text that `append` appends, or another value.
   template <class Append>
   bool item(Column &column, Append append) {
-    if (column.items() == column.most_items()) {
-      if (column.items() < most_items) full = &column;
-      return false;
+    if (column.leaf != TEXT) {
+      if (column.used < column.values.size) return store(column, column.used++);
+    } else if (column.texts + 1 < column.text_offsets.size) {
+      if (!append()) return false;
+      column.text_offsets.data[++column.texts] = static_cast<int32_t>(column.used);
+      return true;
     }
-    if (column.leaf != TEXT) return store(column, column.used++);
-    if (!append()) return false;
-    column.text_offsets.data[++column.texts] = static_cast<int32_t>(column.used);
-    return true;
+    if (column.items() < most_items) full = &column;
+    return false;
   }
 
   // ---- JSON

@@ -1,0 +1,27 @@
+"""Recorded reads: the rows of each kind of source, their numbers, errors and identities are what they were."""
+
+import json
+from pathlib import Path
+
+import pytest
+from reading_cases import READ, cases, name_of, record
+
+RECORDED = json.loads(READ.read_text(encoding="utf-8"))
+QUICK = ("text in folders", "reader", "own")
+NAMED = [(kind, in_folders, name_of(kind, in_folders)) for kind, in_folders in cases()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_folders", "name"),
+    [pytest.param(*one, id=one[-1], marks=[] if one[-1] in QUICK else pytest.mark.slow) for one in NAMED],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_source_is_read_as_it_was(kind: str, in_folders: bool, name: str, tmp_path: Path) -> None:
+    found, recorded = record(kind, in_folders, tmp_path), RECORDED[name]
+    if found["read"] is None:
+        pytest.skip("its package is not installed")
+    assert found["epoch"] == recorded["epoch"]
+    assert found["identity"] == recorded["identity"]
+    differing = {case: one for case, one in found["read"].items() if one != recorded["read"][case]}
+    assert differing == {case: recorded["read"][case] for case in differing}
+    assert found["read"].keys() == recorded["read"].keys()
