@@ -50,10 +50,8 @@ class LocalFiles:
             file.seek(start)
             return pa.py_buffer(file.read(stop - start))
 
-    def stream(self, path: str, start: int = 0) -> IO[bytes]:
-        file = open(path, "rb")  # noqa: SIM115 - the caller closes it
-        file.seek(start)
-        return file
+    def stream(self, path: str) -> IO[bytes]:
+        return open(path, "rb")
 
     def random(self, path: str, ranges: Iterable[tuple[int, int]] = ()) -> Any:
         return path

@@ -73,8 +73,8 @@ class Files(Protocol):
         """Return the bytes `start` … `stop - 1` of a file, fewer where it ends; raise ProviderError."""
         ...
 
-    def stream(self, path: str, start: int = 0) -> IO[bytes]:
-        """Open a file for reading from `start` to its end."""
+    def stream(self, path: str) -> IO[bytes]:
+        """Open a file for reading front to back."""
         ...
 
     def random(self, path: str, ranges: Iterable[tuple[int, int]] = ()) -> Any:

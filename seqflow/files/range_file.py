@@ -119,12 +119,12 @@ class RangeFile:
 
 
 class _Stream(io.RawIOBase):
-    """An object from a position to its end; the next pieces are under way while one is read."""
+    """An object; the next pieces are under way while one is read."""
 
-    def __init__(self, files: ReadAhead, path: str, start: int, size: int) -> None:
+    def __init__(self, files: ReadAhead, path: str, size: int) -> None:
         self._files, self._path, self._size = files, path, size
-        self._position = self._planned = start
-        self._piece, self._start, self._owner = pa.py_buffer(b""), start, object()
+        self._position = self._planned = self._start = 0
+        self._piece, self._owner = pa.py_buffer(b""), object()
 
     def readable(self) -> bool:
         return True
@@ -155,6 +155,6 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
-def open_stream(files: ReadAhead, path: str, start: int, size: int) -> IO[bytes]:
+def open_stream(files: ReadAhead, path: str, size: int) -> IO[bytes]:
     """Return an object as a file that is read front to back."""
-    return io.BufferedReader(_Stream(files, path, start, size), 1 << 20)
+    return io.BufferedReader(_Stream(files, path, size), 1 << 20)

@@ -165,10 +165,10 @@ class StoreFiles:
         finally:
             self.ahead.drop(owner)
 
-    def stream(self, path: str, start: int = 0) -> IO[bytes]:
+    def stream(self, path: str) -> IO[bytes]:
         if self._is_local(path):
-            return LOCAL.stream(path, start)
-        return open_stream(self, path, start, self._of(path).size)
+            return LOCAL.stream(path)
+        return open_stream(self, path, self._of(path).size)
 
     def random(self, path: str, ranges: Iterable[Span] = ()) -> Any:
         if self._is_local(path):
