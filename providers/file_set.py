@@ -7,8 +7,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, UnknownColumnError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.place import LOCAL, Entry, Files, is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.folders import FolderKeys
 from seqflow.providers.provider import Provider, origin_of

@@ -16,9 +16,8 @@ from urllib.parse import unquote_to_bytes
 
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
-from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
+from seqflow.files.place import LOCAL, SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
 from seqflow.hidden import shown
 from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 
@@ -168,7 +167,7 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
-    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+    if root.startswith("hf://datasets/") and names == ["README.md"] and key != "README.md":
         return False  # each data set of the hub has this text about it
     folder = key.rstrip("/").split("/") if key else []
     if names[: len(folder)] == folder:

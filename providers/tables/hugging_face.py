@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, folder_of, is_uri, join
+from seqflow.files.place import LOCAL, Entry, Files, folder_of, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider

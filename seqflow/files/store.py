@@ -24,9 +24,8 @@ from seqflow.files.cache import Cache
 from seqflow.files.clients import Client, client_of_system, client_of_uri
 from seqflow.files.errors import Place, is_below_file, missing
 from seqflow.files.listing import Found, list_all
-from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
-from seqflow.files.place import Entry, Range, is_uri, split, without_query
+from seqflow.files.place import Entry, Files, Range, is_uri, split, without_query
 from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
@@ -38,7 +37,7 @@ _first_use: list[int] = []
 """The process that made the first request: the client does not live through a fork."""
 
 
-class StoreFiles:
+class StoreFiles(Files):
     """Objects of stores, and files of this machine among them.
 
     `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
@@ -82,7 +81,7 @@ class StoreFiles:
 
     def cached_as(self, path: str) -> str | None:
         if self._is_local(path):
-            return LOCAL.cached_as(path)
+            return super().cached_as(path)
         return self._name(path) if self._of(path).version else None
 
     def _name(self, path: str) -> str:
@@ -104,7 +103,7 @@ class StoreFiles:
     def entry(self, path: str) -> Entry | None:
         if path not in self._pinned:
             if self._is_local(path):
-                return LOCAL.entry(path)
+                return super().entry(path)
             place, client, key, seconds = self.request(path)
             found = again(place, lambda: _head(client, key), seconds)
             if found is None:
@@ -124,12 +123,11 @@ class StoreFiles:
 
     def list(self, folder: str) -> Iterator[Entry]:
         if not is_uri(folder):
-            yield from LOCAL.list(folder)
+            yield from super().list(folder)
             return
         place, client, key, seconds = self.request(folder)
-        root = _split_hub(folder)[0] if folder.startswith("hf://") else split(folder)[0]
         for one in sorted(list_all(place, client, key.rstrip("/"), seconds)):
-            path = f"{root}/{one.key}" if self.system is None else uri_in(self.system, one.key)
+            path = f"{split(folder)[0]}/{one.key}" if self.system is None else uri_in(self.system, one.key)
             yield Entry(path, one.size, one.version)
 
     def listing(self, folder: str) -> Sequence[Entry]:
@@ -143,7 +141,7 @@ class StoreFiles:
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
         if self._is_local(path):
-            return LOCAL.read(path, start, stop)
+            return super().read(path, start, stop)
         stop = min(stop, self._of(path).size)
         if start >= stop:
             return pa.py_buffer(b"")
@@ -167,7 +165,7 @@ class StoreFiles:
 
     def stream(self, path: str, start: int = 0) -> IO[bytes]:
         if self._is_local(path):
-            return LOCAL.stream(path, start)
+            return super().stream(path, start)
         return open_stream(self, path, start, self._of(path).size)
 
     def random(self, path: str, ranges: Iterable[Span] = ()) -> Any:
@@ -244,8 +242,6 @@ class StoreFiles:
         else:
             root, key = split(path)
             key = unquote(key) if root[:4] == "http" else key  # the client quotes it
-        if path.startswith("hf://") and self.system is None:
-            root, key = _split_hub(path)
         with self._lock:
             if root not in self._clients:
                 self._clients[root] = self._client(root)
@@ -304,12 +300,6 @@ def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Sp
     for is_mine, run in groupby(members, mine.__contains__):
         if is_mine:
             yield list(run)
-
-
-def _split_hub(uri: str) -> tuple[str, str]:
-    """Return the repository of a URI of the Hugging Face Hub, with its kind and revision, and the path in it."""
-    kind, user, name, *rest = uri.removeprefix("hf://").split("/")
-    return f"hf://{kind}/{user}/{name}", "/".join(rest)
 
 
 def _unpickled(options: Any, system: Any, cache: Cache | None, known: dict[str, Any]) -> StoreFiles:
