@@ -1,25 +1,20 @@
 """Fetch the bytes of coming blocks from a store before they are read."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from seqflow.files.place import Files, Range
 from seqflow.providers.source import Block
+
+if TYPE_CHECKING:
+    from seqflow.providers.provider import Provider
 
 T = TypeVar("T", bound=Hashable)
 _MOST_ITEMS = 64
 """Items whose blocks are fetched ahead: those of small blocks do not fill the room that there is."""
-
-
-class Fetched(Protocol):
-    """A source that tells what reading a block will fetch."""
-
-    @property
-    def store(self) -> Files: ...
-
-    def ranges(self, block: Block, columns: Sequence[str] | None = None) -> Iterable[Range]: ...
 
 
 class FetchAhead(Generic[T]):
@@ -30,7 +25,7 @@ class FetchAhead(Generic[T]):
 
     def __init__(
         self,
-        source: Fetched,
+        source: Provider,
         columns: Sequence[str] | None,
         items: Iterable[T],
         blocks_of: Callable[[T], Iterable[Block]],

@@ -5,19 +5,28 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, ShortError, WholeFileError
-from seqflow.files.listing import PAGE, Found
 from seqflow.files.options import StoreOptions, has_profile, store_options
 from seqflow.files.place import CLOUDS
 from seqflow.files.systems import scheme_of_system
 from seqflow.hidden import is_secret, shown, without_options
 
+PAGE = 1000
+"""Objects of one answer to a list: most stores send no more."""
 Version = tuple[int, str]
 """Size of an object in bytes, and its version; the size alone tells a change where there are no versions."""
+
+
+class Found(NamedTuple):
+    """An object of a store: its key, size in bytes, and version."""
+
+    key: str
+    size: int
+    version: str
 
 
 class Client(Protocol):

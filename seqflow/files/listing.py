@@ -1,32 +1,13 @@
 """Complete lists of the objects below a prefix, page by page."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
 
 from seqflow.files.again import again
+from seqflow.files.clients import PAGE, Client, Found
 from seqflow.files.errors import Place, WholeFileError, is_below_file
 
-PAGE = 1000
-"""Objects of one answer to a list: most stores send no more."""
 
-
-class Found(NamedTuple):
-    """An object of a store: its key, size in bytes, and version."""
-
-    key: str
-    size: int
-    version: str
-
-
-class Lister(Protocol):
-    """Lists the objects whose keys begin with a folder's name."""
-
-    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
-        """Yield pages in the order of the store, from the key after `after` on."""
-        ...
-
-
-def list_all(place: Place, client: Lister, prefix: str, seconds: float, after: str = "") -> list[Found]:
+def list_all(place: Place, client: Client, prefix: str, seconds: float, after: str = "") -> list[Found]:
     """Return all objects from the key after `after` on; a page that fails is asked for again, for so many seconds.
 
     The client takes a web page that comes instead of a page of the list for an empty one, and that for the last. So

@@ -1,27 +1,22 @@
 """Objects of stores as open files: for pyarrow, which reads here and there, and front to back."""
 
+from __future__ import annotations
+
 import io
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, Protocol
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.files.ahead import Ahead, Span, split_spans
+from seqflow.files.ahead import Span, split_spans
+
+if TYPE_CHECKING:
+    from seqflow.files.store import StoreFiles
 
 _BLOCK, _MOST_BLOCKS = 4 << 20, 8
 """Bytes that are read at once where nothing tells what will be read, and how many such blocks are kept."""
-
-
-class ReadAhead(Protocol):
-    """Objects that are read in ranges, some of them planned before."""
-
-    ahead: Ahead
-
-    def read(self, path: str, start: int, stop: int) -> pa.Buffer: ...
-
-    def pieces(self, path: str, spans: Sequence[Span]) -> Iterator[pa.Buffer]: ...
 
 
 class RangeFile:
@@ -29,7 +24,7 @@ class RangeFile:
 
     closed = False
 
-    def __init__(self, files: ReadAhead, path: str, size: int, spans: Iterable[Span]) -> None:
+    def __init__(self, files: StoreFiles, path: str, size: int, spans: Iterable[Span]) -> None:
         self._files, self._path, self._size = files, path, size
         self._spans, self._position = split_spans(spans), 0
         self._blocks: dict[int, pa.Buffer] = {}
@@ -94,21 +89,6 @@ class RangeFile:
     def tell(self) -> int:
         return self._position
 
-    def size(self) -> int:
-        return self._size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        """Do nothing: pyarrow calls it."""
-
     def close(self) -> None:
         self.closed = True
         self._blocks.clear()
@@ -121,7 +101,7 @@ class RangeFile:
 class _Stream(io.RawIOBase):
     """An object from a position to its end; the next pieces are under way while one is read."""
 
-    def __init__(self, files: ReadAhead, path: str, start: int, size: int) -> None:
+    def __init__(self, files: StoreFiles, path: str, start: int, size: int) -> None:
         self._files, self._path, self._size = files, path, size
         self._position = self._planned = start
         self._piece, self._start, self._owner = pa.py_buffer(b""), start, object()
@@ -155,6 +135,6 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
-def open_stream(files: ReadAhead, path: str, start: int, size: int) -> IO[bytes]:
+def open_stream(files: StoreFiles, path: str, start: int, size: int) -> IO[bytes]:
     """Return an object as a file that is read front to back."""
     return io.BufferedReader(_Stream(files, path, start, size), 1 << 20)
