@@ -23,16 +23,9 @@ def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tenso
     overflow.
     """
     field = kind.value_field.with_type(child.type)
-    viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
-    wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
-    offsets = offsets_of(lengths, wide)
-    if viewed:
-        kind = pa.large_list_view(field) if wide else pa.list_view(field)
-        sizes = buffer_of(lengths.astype(offsets.dtype, copy=False))
-        buffers = [validity(nulls), buffer_of(offsets[:-1]), sizes]
-    else:
-        kind = pa.large_list(field) if wide else pa.list_(field)
-        buffers = [validity(nulls), buffer_of(offsets)]
+    wide = types.is_large_list(kind) or len(child) > INT32_MAX
+    kind = pa.large_list(field) if wide else pa.list_(field)
+    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide))]
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[child])
 
 
@@ -40,10 +33,8 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
     """Return a string or binary array. Writeable bytes are checked to be UTF-8: they may have changed since they were
     read.
     """
-    viewed = types.is_string_view(kind) or types.is_binary_view(kind)
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    # a view array is built from a large one: its cast accepts more than 2 GiB of bytes
-    wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
+    text = types.is_string(kind) or types.is_large_string(kind)
+    wide = types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
     flat = (
         (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
     )
@@ -54,7 +45,7 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
             array.validate(full=True)
         except pa.ArrowInvalid:
             raise MisfitError from None
-    return array.cast(kind) if viewed else array
+    return array
 
 
 def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -> pa.Array:

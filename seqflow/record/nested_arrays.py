@@ -9,8 +9,6 @@ from seqflow.record.buffers import nulls_of, validity
 _NUM_BUFFERS = {
     pa.list_(pa.null()).id: 2,
     pa.large_list(pa.null()).id: 2,
-    pa.list_view(pa.null()).id: 3,
-    pa.large_list_view(pa.null()).id: 3,
     pa.list_(pa.null(), 1).id: 1,
     pa.map_(pa.string(), pa.null()).id: 2,
 }
