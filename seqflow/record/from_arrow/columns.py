@@ -116,13 +116,6 @@ def from_arrow(
     return record
 
 
-def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[BadRow]:
-    """Return the rows that from_arrow would refuse, in order, with the first reason for each row and column."""
-    table = as_table(obj)
-    check_names(table.schema)
-    return convert(table, fill=fill, valid=valid)[1]
-
-
 def convert(
     table: pa.RecordBatch | pa.Table,
     *,
