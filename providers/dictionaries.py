@@ -9,9 +9,9 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.fork_locks import ForkLock
+from seqflow.record.arrays import with_fields, with_values
 from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.buffers import chunks_of
-from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.selection import Table
 
 Path = tuple[str, ...]

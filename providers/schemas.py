@@ -160,15 +160,16 @@ def _versions(
     known = {
         path
         for one in found
-        for column in (*one.renamed, *one.lacking.values())
+        for column in (*one.schema, *one.lacking.values())
         for path in field_paths(column)
     }
     for old in rename:
         if old not in known:
             raise UnknownColumnError(f"rename: there is no column {old!r}{nearest(old, known)}")
     for one in found:
-        own = {path for column in one.renamed for path in field_paths(column)}
-        one.renamed = rename_schema(one.renamed, {old: new for old, new in rename.items() if old in own})
+        own = {path for column in one.schema for path in field_paths(column)}
+        own_names = {old: new for old, new in rename.items() if old in own}
+        one.renamed = rename_schema(plain_schema(one.schema), own_names)
         one.lacking = {key: column.with_name(rename.get(key, key)) for key, column in one.lacking.items()}
     return found
 

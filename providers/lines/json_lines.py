@@ -17,10 +17,9 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.documents import Layout
 from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
-from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
-from seqflow.providers.lines.text_lines import LineFiles, LineFormat
-from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
+from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.typed_lines import Lines, TypedLines, check_types, declare_float, not_utf8
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level
@@ -89,8 +88,8 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLineFormat(LineFormat):
-    """Parser of JSON lines; see LineFormat and typed_lines.Parser."""
+class JsonLineFormat(TypedLines):
+    """Parser of JSON lines; see LineFormat and TypedLines."""
 
     schema: pa.Schema
     extra_fields: str
@@ -106,17 +105,11 @@ class JsonLineFormat(LineFormat):
         unread = _unknown(self.schema, selection.leaves) if self.left_out else self.left_out
         return self if unread == self.left_out else replace(self, left_out=unread)
 
-    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        return parse_lines(self, data)
-
     def plain_lines(self, data: Tensor) -> PlainLines | None:
         kinds = [kind for field in self.schema if (kind := kind_of(field.type))]
         if len(kinds) < len(self.schema) or any(_ESCAPED.search(name) for name in self.schema.names):
             return None
         return plain_lines(kernels.parse_json(data, self.schema.names, kinds), self.schema, self.schema)
-
-    def is_plain(self, data: Tensor) -> bool:
-        return False  # the depth of each line must be counted before pyarrow parses it
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
         """Yield the lines that pyarrow crashes on, accepts wrongly, or joins with the next one."""

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -30,11 +30,8 @@ class HuggingFaceSource(Source):
     selection: Selection
     block_rows: int
     row_bytes: int
+    paths: ClassVar[tuple[str, ...]] = ()
     slicing = "any"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def num_rows(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -24,10 +24,7 @@ class IcebergSource(Source):
     """Columns of the scan as a schema of pyiceberg: they are read by id, since names may change."""
     tasks: tuple[Any, ...]
     selection: Selection
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
+    paths: ClassVar[tuple[str, ...]] = ()
 
     @property
     def num_rows(self) -> int | None:

@@ -18,12 +18,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from seqflow.errors import StoreError
-from seqflow.files.again import again
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
-from seqflow.files.clients import Client, Found, client_of_system, client_of_uri
-from seqflow.files.errors import Place, is_below_file, missing
-from seqflow.files.listing import list_all
+from seqflow.files.clients import Client, Found, client_of_system, client_of_uri, list_all
+from seqflow.files.errors import Place, again, is_below_file, missing
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
 from seqflow.files.place import Entry, Files, Range, is_uri, split, without_query
 from seqflow.files.range_file import RangeFile, open_stream

@@ -1,7 +1,8 @@
-"""Build Arrow arrays over the memory of tensors: lists, texts, maps, structs, fixed-size lists."""
+"""Build nested Arrow arrays over the memory of tensors, and replace the children of others."""
 
 import math
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError
 from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import fixed_shape
-from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, offsets_of, validity
+from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, nulls_of, offsets_of, validity
 from seqflow.record.record import Tensor
 
 
@@ -162,3 +163,25 @@ def map_array(
     buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
     kind = pa.map_(key, item, kind.keys_sorted)
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[entries])
+
+
+_NUM_BUFFERS = {
+    pa.list_(pa.null()).id: 2,
+    pa.large_list(pa.null()).id: 2,
+    pa.list_(pa.null(), 1).id: 1,
+    pa.map_(pa.string(), pa.null()).id: 2,
+}
+"""The number of buffers of a list array by type id, without those of its child."""
+
+
+def with_fields(array: pa.StructArray, kind: pa.StructType, children: Sequence[pa.Array]) -> pa.StructArray:
+    """Replace the children of a struct array."""
+    # not StructArray.from_arrays, which takes the number of rows from the children: there may be none
+    buffers = [validity(nulls_of(array))]
+    return pa.Array.from_buffers(kind, len(array), buffers, children=list(children))
+
+
+def with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Replace the values of an array of lists, or the entries of an array of maps."""
+    buffers = array.buffers()[: _NUM_BUFFERS[array.type.id]]
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [values])

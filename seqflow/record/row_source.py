@@ -80,7 +80,7 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """Return the tensors of `rows`, except those `without`; `ranges`, as in `take_known`, receives new entries."""
+        """Return the tensors of `rows`, except those `without`; `ranges`, as in `take_known`, gets new entries."""
         # a copy: `ranges` grows below by the ranges of whole rows, which do not cut lengths
         cut = dict(ranges)
         tensors = {}

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError, nearest
+from seqflow.record.arrays import with_fields, with_values
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, storage_type, with_child_fields
 from seqflow.record.buffers import chunks_of
 from seqflow.record.exact_casts import cast_values, exact_cast, unfit_reason
-from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
 from seqflow.record.run_ends import decoded, plain_schema
 
