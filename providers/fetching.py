@@ -1,16 +1,11 @@
 """Fetch the bytes of coming blocks from a store before they are read."""
 
-from __future__ import annotations
-
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from seqflow.providers.source import Block
-
-if TYPE_CHECKING:
-    from seqflow.providers.provider import Provider
+from seqflow.files.place import Files, Range
 
 T = TypeVar("T", bound=Hashable)
 _MOST_ITEMS = 64
@@ -24,14 +19,9 @@ class FetchAhead(Generic[T]):
     """
 
     def __init__(
-        self,
-        source: Provider,
-        columns: Sequence[str] | None,
-        items: Iterable[T],
-        blocks_of: Callable[[T], Iterable[Block]],
+        self, store: Files, items: Iterable[T], ranges_of: Callable[[T], Iterable[Iterable[Range]]]
     ) -> None:
-        self._source, self._columns, self._blocks_of = source, columns, blocks_of
-        self._items, self._store = iter(items), source.store
+        self._store, self._items, self._ranges_of = store, iter(items), ranges_of
         self._looked: deque[T] = deque()
         self._owners: dict[T, object] = {}
 
@@ -82,5 +72,4 @@ class FetchAhead(Generic[T]):
 
     def _plan(self, item: T) -> None:
         owner = self._owners[item] = object()
-        ranges = (self._source.ranges(block, self._columns) for block in self._blocks_of(item))
-        self._store.plan(chain.from_iterable(ranges), owner)
+        self._store.plan(chain.from_iterable(self._ranges_of(item)), owner)

@@ -275,7 +275,7 @@ class Provider:
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
-        return FetchAhead(self, columns, blocks, lambda block: (block,)).each()
+        return FetchAhead(self.store, blocks, lambda block: (self.ranges(block, columns),)).each()
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""

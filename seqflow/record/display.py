@@ -2,10 +2,9 @@
 values.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from seqflow.drawing.packed import MOST_MASKS, attention_blocks, packed_rows
 from seqflow.drawing.svg import INLINE
@@ -13,14 +12,21 @@ from seqflow.drawing.tables import breakable
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
-if TYPE_CHECKING:
-    from seqflow.record.record import Record
-
 _SHOWN = 40
 """Largest number of tensors that are all shown; of more, the first and the last are shown."""
 _VALUES = 4
 _IGNORED = -100
 """Label of a token without a loss."""
+
+
+class RecordLike(Protocol):
+    """Protocol: the part of a Record that display uses."""
+
+    @property
+    def tensors(self) -> Mapping[str, Array]: ...
+    @property
+    def num_rows(self) -> int: ...
+    def depth(self, name: str, /) -> int: ...
 
 
 class TensorRow(NamedTuple):
@@ -33,7 +39,7 @@ class TensorRow(NamedTuple):
     values: str
 
 
-def as_text(record: Record) -> str:
+def as_text(record: RecordLike) -> str:
     """Return a title, and a line for each tensor, in columns."""
     rows = _rows(record)
     shown = [row for row in rows if row is not None]
@@ -54,7 +60,7 @@ def as_text(record: Record) -> str:
 _CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
 
 
-def as_html(record: Record) -> str:
+def as_html(record: RecordLike) -> str:
     """Return the table as HTML, in the page's own colours, without scripts."""
     rows = _rows(record)
     shown = sum(row is not None for row in rows)
@@ -77,7 +83,7 @@ def as_html(record: Record) -> str:
     )
 
 
-def packed_pictures(record: Record) -> list[str]:
+def packed_pictures(record: RecordLike) -> list[str]:
     """Return pictures of a packed batch: the documents of its rows with their masks, and attention; none for other
     records.
 
@@ -89,7 +95,7 @@ def packed_pictures(record: Record) -> list[str]:
     return [packed_rows(ids, INLINE, _masks(record, ids.shape)), attention_blocks(ids[0], INLINE)]
 
 
-def _masks(record: Record, shape: tuple[int, ...]) -> dict[str, Array]:
+def _masks(record: RecordLike, shape: tuple[int, ...]) -> dict[str, Array]:
     found = {}
     for name, tensor in record.tensors.items():
         if tensor.shape == shape and tensor.dtype == bool:
@@ -99,11 +105,11 @@ def _masks(record: Record, shape: tuple[int, ...]) -> dict[str, Array]:
     return dict(islice(found.items(), MOST_MASKS))
 
 
-def _title(record: Record) -> str:
+def _title(record: RecordLike) -> str:
     return f"Record of {record.num_rows} row{'s' * (record.num_rows != 1)}"
 
 
-def _rows(record: Record) -> list[TensorRow | None]:
+def _rows(record: RecordLike) -> list[TensorRow | None]:
     """Return a row for each tensor; None in place of the tensors between the first and the last of many."""
     names = list(record.tensors)
     if len(names) > _SHOWN:
@@ -112,7 +118,7 @@ def _rows(record: Record) -> list[TensorRow | None]:
     return [_row(record, name) for name in names]
 
 
-def _row(record: Record, name: str) -> TensorRow:
+def _row(record: RecordLike, name: str) -> TensorRow:
     tensor = record.tensors[name]
     shape = f"[{', '.join(map(str, tensor.shape))}]"
     return TensorRow(record.depth(name), printable_line(name), str(tensor.dtype), shape, _first(tensor))
