@@ -77,9 +77,7 @@ class DatasetSource(Source):
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
-        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
-        wanted = [leaves.get(path) for path in paths]
+        wanted = [self.selection.leaves_of_source.get(path) for path in paths]
         for block in self.blocks(schema):
             yield block, fragment_ranges(self.pieces[block.index].fragment, wanted)
 

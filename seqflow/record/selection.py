@@ -93,6 +93,12 @@ class Selection:
         return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
 
     @cached_property
+    def leaves_of_source(self) -> dict[tuple[str, ...], tuple[tuple[str, ...], pa.DataType]]:
+        """The path and type in the source of each leaf column, by its path under the new names."""
+        pairs = zip(leaf_types(self.renamed), leaf_types(plain_schema(self.source)), strict=True)
+        return {renamed: leaf for (renamed, _), leaf in pairs}
+
+    @cached_property
     def texts(self) -> list[int]:
         """The numbers of the leaf columns of the source that are texts."""
         return [number for number, (_, kind) in enumerate(leaf_types(self.source)) if is_any(kind, TEXTS)]
