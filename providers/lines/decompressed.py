@@ -11,8 +11,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri, without_query
+from seqflow.files.place import LOCAL, Files, is_uri, without_query
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.validation import kind_of_error
 

@@ -13,7 +13,6 @@ from seqflow.output import unfinished
 from seqflow.output.durable_files import NewFile, sync_file, temporary_path, writing
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
-from seqflow.record.run_ends import without_views_in_structs
 
 Kind = Literal["parquet", "arrow"]
 FileKind = Kind | Literal["run"]
@@ -79,8 +78,6 @@ class FileWriter:
 
     def write(self, table: pa.Table, group: int) -> None:
         """Append row group number `group`; raise WriteError when it cannot be written."""
-        if self._form.kind == "parquet":
-            table = without_views_in_structs(table)
         with writing(self.path):
             if self._writer is None:
                 unfinished.add(self.temporary)
