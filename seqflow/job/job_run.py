@@ -88,7 +88,7 @@ class JobRun:
         self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
-        if not is_repairable([*self.damaged, *self._damaged_pieces], record):
+        if not is_repairable(self._loader, [*self.damaged, *self._damaged_pieces], record):
             self._bad_rows.leave()
             self._begin()
             return
@@ -238,7 +238,7 @@ class JobRun:
         spans = {
             (file.batches.start.get("append", 0), file.batches.start["part"]): file.batches
             for file in self.damaged
-            if file.batches is not None and "part" in file.batches.start and file.batches not in again
+            if file.batches is not None and file.batches not in again
         }
         for number, keys in groupby(sorted(spans), lambda key: key[0]):
             loader = self._loader_of(number)

@@ -30,7 +30,6 @@ from seqflow.output.output_file import FORM, Batches, OutputFile, damaged_files
 from seqflow.output.output_names import (
     MANIFEST,
     MANIFEST_FORM,
-    OLD_PROGRESS_FORM,
     PROGRESS_FORM,
     OutputNames,
     damaged_progress,
@@ -149,9 +148,7 @@ class LocalTarget:
 
     def commit(self, writer: FileWriter, path: Path, batches: Batches | None = None) -> OutputFile:
         """Commit the closed file of a writer as the file that will have this path."""
-        file = writer.output_file(path, batches)
-        writer.rename(committed_path(writer.piece))
-        return file
+        return writer.finish(committed_path(writer.piece), path, batches)
 
     def adopt(self, file: OutputFile, path: Path) -> OutputFile:
         """Commit a file that another process has finished, as the file that will have this path; return that one."""
@@ -293,10 +290,6 @@ class LocalTarget:
         file = OutputFile.from_json(self.names.folder, found) if has_form(found, FORM) else None
         return file if file is not None and file.path == self.names.path else None
 
-    def stale_parts(self) -> list[str]:
-        """Return the names of the parts of an earlier run, from its manifest."""
-        return [] if self.names.is_file else sorted(names_in(self.read_manifest()))
-
     def read_manifest(self) -> dict[str, Any] | None:
         """Return the record of a complete output; None if it is missing or damaged."""
         content = self._read(self.names.manifest, MANIFEST_FORM)
@@ -310,14 +303,6 @@ class LocalTarget:
         """Return the record of an incomplete output; None if it is missing or damaged."""
         content = self._read(self.names.progress, PROGRESS_FORM, parse_progress)
         return content if content is None or content["sealed"] or content["files"] else None
-
-    @property
-    def earlier_format(self) -> str | None:
-        """Version of seqflow that wrote an existing progress record in an older form; None if there is none."""
-        content = self._read(self.names.progress, OLD_PROGRESS_FORM)
-        if content is None or "progress" in content:
-            return None
-        return str(content.get("seqflow", "an older version"))
 
     def _read(
         self, path: Path, form: Mapping[str, Any], parse: Callable[[str], Any] = json.loads

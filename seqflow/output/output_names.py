@@ -17,8 +17,10 @@ from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 MANIFEST_FORM = {"columns": [str], "files": [FORM]}
-OLD_PROGRESS_FORM = {**MANIFEST_FORM, "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM]}
-PROGRESS_FORM = {**OLD_PROGRESS_FORM, "progress": lambda form: form == FORMAT}
+PROGRESS_FORM = {
+    **MANIFEST_FORM, "progress": lambda form: form == FORMAT,
+    "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM],
+}  # fmt: skip
 """Required entries of the records; records of jobs have more."""
 
 

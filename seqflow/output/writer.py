@@ -29,7 +29,7 @@ from seqflow.output.file_writer import (
 )
 from seqflow.output.local_target import LocalTarget
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import OutputNames, damaged_progress
+from seqflow.output.output_names import OutputNames, damaged_progress, names_in
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
@@ -312,7 +312,8 @@ class OutputWriter:
         self.target.sync()
         if not self._files and self.target.names.is_file:
             raise ProviderError(f"there are no batches to write to {self.target.shown!r}")
-        stale = sorted({*self._stale, *self.target.stale_parts()})
+        former = set() if self.target.names.is_file else names_in(self.target.read_manifest())
+        stale = sorted({*self._stale, *former})
         self.target.save_progress({**note, **self._record(self._files), "sealed": True, "stale": stale})
         self._note = None
 

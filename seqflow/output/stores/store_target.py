@@ -126,10 +126,6 @@ class StoreTarget:
         content = self.names.checked(self._log.record, PROGRESS_FORM)
         return content if content is None or content["sealed"] or content["files"] else None
 
-    @property
-    def earlier_format(self) -> str | None:
-        return None
-
     def damaged_files(self, record: Mapping[str, Any]) -> list[OutputFile]:
         return self._damaged(self.names.files(record["files"]))
 
@@ -198,8 +194,8 @@ class StoreTarget:
     # Parts
 
     def commit(self, writer: FileWriter, path: Path, batches: Batches | None = None) -> OutputFile:
-        file, local = writer.output_file(path, batches), committed_path(writer.piece)
-        writer.rename(local)
+        local = committed_path(writer.piece)
+        file = writer.finish(local, path, batches)
         self._spool.later(self._upload, file, local)
         return file
 
@@ -269,9 +265,6 @@ class StoreTarget:
 
     def note(self, key: str, value: Any) -> None:
         self._spool.later(self._append, Change(set={key: value}), ())
-
-    def stale_parts(self) -> list[str]:
-        return [] if self.names.is_file else sorted(names_in(self.read_manifest()))
 
     # The end
 
