@@ -8,7 +8,6 @@ from itertools import permutations
 from seqflow.errors import JobError, NetError, asked_by
 from seqflow.files.place import is_uri, join
 from seqflow.hidden import shown
-from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
@@ -31,7 +30,6 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
     they are shown for each source, and those of the last source are returned.
     """
-    job = dated(job)
     loader = open_batches(job.without_rules())
     found = refuse(job, loader, show)
     if job.output.path is not None and (target := open_job_output(job).target) is not None:

@@ -78,7 +78,7 @@ class JobFile:
         override.
         """
         path = os.path.expanduser(path)
-        if name in self.overridden or path.removeprefix("{date}").startswith("{") or "://" in path:
+        if name in self.overridden or path.startswith("{") or "://" in path:
             return path
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):

@@ -12,7 +12,6 @@ from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_
 from seqflow.job.checking import refuse
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.curating import keys_jobs
-from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
@@ -129,7 +128,6 @@ def run(
     if accept_changes and not resume:
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
-    job = dated(job, resume=resume, append=append)
     loader = open_batches(job.without_rules())
     # before the output is opened: a job that is refused leaves no files
     refuse(job, loader, append=append)

@@ -164,8 +164,7 @@ class OutputSection:
     """The files that batches are written to."""
 
     path: PathText | None = None
-    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow; `{date}` in it is the day
-    of the start, `2024-05-31`."""
+    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
     kind: Literal["parquet", "arrow", "none"] | None = None
     """Kind of the output; None takes it from the suffix of `path`, "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -79,20 +78,6 @@ class LocalTarget:
     def has_progress(self) -> bool:
         """Whether there is a progress record, from which another process can resume."""
         return self.names.progress.exists()
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether a run has not ended, or was killed."""
-        return any(sign.exists() for sign in self._signs)
-
-    def find_unfinished(self) -> list[str]:
-        """Return paths of records of runs that have not ended; the path of this output is a pattern for theirs."""
-        return [path for sign in self._signs for path in glob(str(sign))]
-
-    @property
-    def _signs(self) -> tuple[Path, Path]:
-        """Progress file and lock, of which one exists while a run has not ended, or was killed."""
-        return self.names.progress, self.names.hidden(".lock")
 
     def check(self) -> None:
         """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""

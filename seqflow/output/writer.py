@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -405,6 +406,11 @@ def open_output(
 
 def _check_path(path: str) -> None:
     """Raise JobError for a path that is neither a folder nor a file of a known format."""
+    if found := re.search(r"\{\w*\}", path):
+        raise JobError(
+            f"output.path: {found[0]} in {shown(path)!r} stands for nothing\n"
+            '  give the path when you start the run: --output "out/$(date +%F)"'
+        )
     if is_uri(path):
         if "?" in path:
             raise JobError(f"output: the path {shown(path)!r} has a query, expected a URI without one")

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +88,6 @@ class StoreTarget:
     @property
     def has_progress(self) -> bool:
         return self._log.has_record
-
-    @property
-    def is_unfinished(self) -> bool:
-        self._log.read()
-        return self._log.has_record or bool(self._log.owner)
-
-    def find_unfinished(self) -> list[str]:
-        above = re.split(r"[^/]*[*?[]", self._uri, maxsplit=1)[0].rstrip("/")
-        place = re.compile(translate(join(self._root, LOG, "*")))
-        return [entry.path for entry in self._store.list(above) if place.fullmatch(entry.path)]
 
     def _single(self) -> list[Entry]:
         """Return the single object; nothing if there is none, or the output is a prefix."""
