@@ -238,7 +238,7 @@ class JobRun:
         spans = {
             (file.batches.start.get("append", 0), file.batches.start["part"]): file.batches
             for file in self.damaged
-            if file.batches is not None and file.batches not in again
+            if file.batches is not None and "part" in file.batches.start and file.batches not in again
         }
         for number, keys in groupby(sorted(spans), lambda key: key[0]):
             loader = self._loader_of(number)
