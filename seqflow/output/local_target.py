@@ -271,7 +271,7 @@ class LocalTarget:
 
     def _joined_in(self, record: Mapping[str, Any] | None) -> OutputFile | None:
         """Return the noted file of all pieces; None if none is noted."""
-        found = None if record is None else record.get("joined")
+        found: Any = None if record is None else record.get("joined")
         file = OutputFile.from_json(self.names.folder, found) if has_form(found, FORM) else None
         return file if file is not None and file.path == self.names.path else None
 
