@@ -28,8 +28,6 @@ from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile, damaged_files
 from seqflow.output.output_names import (
     MANIFEST,
-    MANIFEST_FORM,
-    PROGRESS_FORM,
     OutputNames,
     damaged_progress,
     names_in,
@@ -277,29 +275,13 @@ class LocalTarget:
 
     def read_manifest(self) -> dict[str, Any] | None:
         """Return the record of a complete output; None if it is missing or damaged."""
-        content = self._read(self.names.manifest, MANIFEST_FORM)
-        if content is not None and self.names.is_file:
-            path, sizes = self.names.path, [file["bytes"] for file in content["files"]]
-            if not path.exists() or [path.stat().st_size] != sizes:
-                return None  # the file has been written by others since
-        return content
+        path = self.names.path
+        size = path.stat().st_size if self.names.is_file and path.exists() else None
+        return self.names.manifest_in(_read(self.names.manifest, json.loads), size)
 
     def read_progress(self) -> dict[str, Any] | None:
         """Return the record of an incomplete output; None if it is missing or damaged."""
-        content = self._read(self.names.progress, PROGRESS_FORM, parse_progress)
-        return content if content is None or content["sealed"] or content["files"] else None
-
-    def _read(
-        self, path: Path, form: Mapping[str, Any], parse: Callable[[str], Any] = json.loads
-    ) -> dict[str, Any] | None:
-        """Read JSON of a form, whose files have names of parts of this output; return None for anything else."""
-        if not path.is_file():  # reading a pipe would never end
-            return None
-        try:
-            content = parse(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        return self.names.checked(content, form)
+        return self.names.progress_in(_read(self.names.progress, parse_progress))
 
     def _locked(self) -> Lock:
         lock = Lock(self.names.hidden(".lock"), self.names.path)
@@ -363,3 +345,13 @@ class LocalTarget:
                 f"output: the folder {str(self.names.path)!r} holds {foreign[0]!r}, which {MANIFEST} does not list\n"
                 "  choose an empty or new folder"
             )
+
+
+def _read(path: Path, parse: Callable[[str], Any]) -> Any:
+    """Return the content of a record; None if it is missing or damaged."""
+    if not path.is_file():  # reading a pipe would never end
+        return None
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None

@@ -21,7 +21,7 @@ from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.committed_files import join as join_pieces
 from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import MANIFEST_FORM, PROGRESS_FORM, OutputNames, names_in
+from seqflow.output.output_names import OutputNames, names_in
 from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
 from seqflow.output.stores.progress_log import ProgressLog
@@ -104,16 +104,11 @@ class StoreTarget:
             found = json.loads(self._store.get(join(self._root, name)) or b"")
         except (ValueError, RecursionError):
             return None
-        content = self.names.checked(found, MANIFEST_FORM)
-        if self.names.is_file and content is not None:
-            sizes = [file["bytes"] for file in content["files"]]
-            return content if sizes == [one.size for one in self._single()] else None
-        return content
+        return self.names.manifest_in(found, next((one.size for one in self._single()), None))
 
     def read_progress(self) -> dict[str, Any] | None:
         self._spool.wait()
-        content = self.names.checked(self._log.record, PROGRESS_FORM)
-        return content if content is None or content["sealed"] or content["files"] else None
+        return self.names.progress_in(self._log.record)
 
     def damaged_files(self, record: Mapping[str, Any]) -> list[OutputFile]:
         return self._damaged(self.names.files(record["files"]))
