@@ -18,7 +18,7 @@ class FileSource(Protocol):
     @property
     def files(self) -> Iterable[str]: ...
 
-    def finds(self, path: Path, /) -> bool: ...
+    def finds(self, path: Path | str, /) -> bool: ...
 
 
 def check_unused(path: Path, overwrite: bool) -> None:
@@ -27,16 +27,28 @@ def check_unused(path: Path, overwrite: bool) -> None:
         raise JobError(f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output")
 
 
-def check_new_file(setting: str, path: Path, source: FileSource) -> None:
-    """Raise JobError when a new file would overwrite a file of the source, or would match its paths in the next
-    run.
+def conflict(
+    path: Path | str, source: FileSource, also: Iterable[str] = (), makes: Iterable[str] = ()
+) -> str | None:
+    """Return why a new file must not have this path, and what to do: it would overwrite a file of the source, or of
+    those that are `also` read, or it or a file that it `makes` would match the paths of the source in the next run.
     """
-    if (found := overwritten(path, source.files)) is not None:
-        raise JobError(f"{setting}: {str(path)!r} is {found!r}, a file that is read\n  choose a new name")
-    if source.finds(path):
-        raise JobError(
-            f"{setting}: {str(path)!r} would be a file of the source: its paths find it\n  choose another folder"
+    if (found := overwritten(path, [*sorted(source.files), *also])) is not None:
+        return f"is or holds {found!r}, a file that is read\n  write somewhere else, or leave it out with exclude"
+    if (found := next((str(file) for file in (path, *makes) if source.finds(file)), None)) is not None:
+        return (
+            f"would be a file of the source: its paths find {found!r}\n"
+            "  write somewhere else, or leave it out with exclude"
         )
+    return None
+
+
+def check_new_file(
+    setting: str, path: Path | str, source: FileSource, also: Iterable[str] = (), makes: Iterable[str] = ()
+) -> None:
+    """Raise JobError when a new file must not have this path, as `conflict` says."""
+    if (why := conflict(path, source, also, makes)) is not None:
+        raise JobError(f"{setting}: {str(path)!r} {why}")
 
 
 def overwritten(target: Path | str, files: Iterable[str]) -> str | None:
