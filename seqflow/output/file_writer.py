@@ -109,11 +109,18 @@ class FileWriter:
         checksums = Checksums(self._file.checksum, checksum_of_ends(self.temporary))
         return OutputFile(path, self.num_rows, self._file.num_bytes, tuple(self.groups), checksums, batches)
 
-    def rename(self, name: Path) -> None:
-        """Synchronise the finished file and rename it, replacing a file of that name.
+    def finish(self, name: Path, path: Path | None = None, batches: Batches | None = None) -> OutputFile:
+        """Close the file and give it a name; return its description under its final path, which is `piece` if None.
 
         The new name survives a crash only after the caller has synchronised the folder.
         """
+        self.close()
+        file = self.output_file(path or self.piece, batches)
+        self.rename(name)
+        return file
+
+    def rename(self, name: Path) -> None:
+        """Synchronise the closed file and rename it, replacing a file of that name."""
         with writing(self.path):
             sync_file(self.temporary)
             self.temporary.replace(name)

@@ -363,7 +363,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("output: the batches have no column …", "`output.columns` names none", "the second line says what they have", lambda: run(job('[output]\npath = "out"\ncolumns = ["m"]'))),
         Kind("output: … exists", "a command would replace a file", "`--overwrite`, or another output", lambda: build_vocabulary("rows.parquet", "n", Path("v.arrow")) or build_vocabulary("rows.parquet", "n", Path("v.arrow"))),
         Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
-        Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
+        Kind("output.path: … is or holds …, a file that is read", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
         Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](job-keys.md)", lambda: job('[batch]\nkind = "packed"')),
         Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
         Kind("output: the folder … holds …, which … does not list", "the folder has files that no job has written", "another path, or `--overwrite`", lambda: foreign_file()),
