@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
-from seqflow.identity.sections import differences, listed
+from seqflow.identity.differences import differences, listed
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.order.identity import FORMAT

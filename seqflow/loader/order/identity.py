@@ -4,24 +4,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from seqflow.deprecated_names import with_new_names
 from seqflow.errors import OpError
 from seqflow.files.place import Files, absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
+from seqflow.identity.differences import Difference, differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import digest_of_samples, sampled_digest
-from seqflow.identity.sections import by_value, differences, listed, section, shown
-from seqflow.identity.transform_differences import is_texts, transform_differences
 from seqflow.identity.transforms import transform_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.recipe import BLOCKS, Listing, Recipe
 from seqflow.loader.order.windows import Slices, Windows, deal_windows
-from seqflow.loader.plans.plan import permutation, plan_text
+from seqflow.loader.plans.plan import permutation
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -29,7 +27,6 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
-_MISSING = object()
 _FILE = (str, object, object, object)
 """Entry of a file of the data: its path, size, rows and digest."""
 FORMAT = 2
@@ -386,39 +383,15 @@ def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         if folder + path not in present:
             return f"{path} is missing"
         if present[folder + path] != rest:
-            text = _of_files([[path, *rest]], [[path, *present[folder + path]]])
+            text = Difference(("data", "files", path), rest, present[folder + path]).text
             return f"{path} has changed since its rows were written: {text}"
     return None
 
 
-class ChangedColumn(NamedTuple):
-    """A column that is read of data of one time only, or whose type has changed."""
-
-    name: str
-    before: str | None
-    """Its type; None if the column was not read."""
-    now: str | None
-
-    @property
-    def text(self) -> str:
-        if self.before is None or self.now is None:
-            return f"column {self.name!r} is {'read now' if self.before is None else 'no longer read'}"
-        return f"column {self.name!r} was {self.before} and is {self.now} now"
-
-
-def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedColumn]:
-    """Return the columns that differ between some data and the data of now."""
-    if not has_form(before.get("columns"), [str]):
-        return []
-    kinds, of_now = (
-        {name: kind for name, _, kind in (text.partition(": ") for text in of["columns"])}
-        for of in (before, now)
-    )
-    return [
-        ChangedColumn(name, kinds.get(name), of_now.get(name))
-        for name in {**kinds, **of_now}
-        if kinds.get(name) != of_now.get(name)
-    ]
+def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    """Return the columns, each the end of a path, that differ between some data and the data of now."""
+    found = differences({"data": before}, {"data": now})
+    return [one for one in found if one.path[1:2] == ("columns",) and len(one.path) == 3]
 
 
 def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
@@ -490,96 +463,3 @@ def _appended(
         Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
         for of, new in zip(before, dealt, strict=True)
     ]
-
-
-# Differences
-
-
-def _data_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if isinstance(then, Mapping) and isinstance(now, Mapping):
-        yield from (f"the data have changed: {text}" for text in _of_data(then, now))
-    else:
-        yield from by_value(name, then, now)
-
-
-def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    # a file tells more than the number of rows
-    keys = dict.fromkeys(["files", "columns", *now, *then])
-    key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
-    columns = [one.text for one in changed_columns(then, now)]
-    before: Any = then.get(key)
-    after: Any = now.get(key)
-    if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
-        yield _of_files(before, after)
-    elif key == "digest":
-        yield "one of the files has another name, size or content"
-    elif key != "columns" or not columns:
-        yield f"{key} was {{}} and is {{}} now".format(*shown(before, after))
-    yield from columns
-
-
-def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
-    before, after = ({path: rest for path, *rest in files} for files in (then, now))
-    for path in [*before, *after]:
-        if path not in after:
-            return f"{path} is gone"
-        if path not in before:
-            return f"{path} is new"
-        (*sizes, content), (*new_sizes, new_content) = before[path], after[path]
-        counts = zip(sizes, new_sizes, ("bytes", "rows"), strict=True)
-        differing = [(had, has, unit) for had, has, unit in counts if None not in (had, has) and had != has]
-        if differing:
-            had_all = " and ".join(f"{had} {unit}" for had, _, unit in differing)
-            return f"{path} had {had_all}, and has {' and '.join(str(has) for _, has, _ in differing)} now"
-        if content != new_content:
-            return f"{path} has other content, of the same size"
-        if sizes != new_sizes:
-            known = ("were" if None in new_sizes else "were not", "are not" if None in new_sizes else "are")
-            return "the rows of {} {} known, and {} now".format(path, *known)
-    return "the files are in another order"
-
-
-def _pad_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if is_texts(then):
-        then = {column: with_new_names(text) for column, text in then.items()}
-    yield from by_value(name, then, now)
-
-
-def _plan_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    has_both = then is not None and now is not None
-    yield from by_value(name, *(map(plan_text, (then, now)) if has_both else (then, now)))
-
-
-def _shuffle_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if None in (then, now):  # otherwise there are two seeds
-        orders = ("False" if seed is None else f"Shuffle({seed!r})" for seed in (then, now))
-        yield "{} was {} and is {} now".format(name, *orders)
-    else:
-        yield from by_value(name, then, now)
-
-
-def _condition_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    """Yield the differences of conditions one by one, if there are as many as before."""
-    are_nets = all(has_form(found, [{"net": [str]}]) for found in (then, now))
-    if are_nets and len(then) == len(now):
-        for before, after in zip(then, now, strict=True):
-            yield from transform_differences(name, before, after)
-    else:
-        yield from by_value(name, *(_statements(found) for found in (then, now)))
-
-
-def _statements(conditions: Any) -> Any:
-    """Return the statements of conditions, without what they read."""
-    are_nets = has_form(conditions, [{"net": [str]}])
-    return [one["net"][0] for one in conditions] if are_nets else conditions
-
-
-section("data", _data_differences)
-section("batch", _plan_differences)
-section("pad", _pad_differences)
-section("shuffle", _shuffle_differences)
-section("prepare", transform_differences, may_change=True)
-section("net", transform_differences, may_change=True)
-section("keep", _condition_differences)
-section("require", _condition_differences)
-section("skip", may_change=True)

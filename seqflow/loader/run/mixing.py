@@ -1,14 +1,13 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.identity.sections import by_value, section
 from seqflow.json_form import is_count, numbered
 from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
@@ -57,18 +56,6 @@ def _other_order(order: Any) -> str:
         f"the record of a mix has order {order}, expected {ORDER}: another version of seqflow made it, which puts "
         "the rows of the sources in another order"
     )
-
-
-def _differences(name: str, before: Any, after: Any) -> Iterator[str]:
-    """Yield the differences of two mixes; one sentence if their orders cannot be compared."""
-    orders = [one.get("order", 1) if isinstance(one, Mapping) else None for one in (before, after)]
-    if None in orders or orders[0] == orders[1]:
-        yield from by_value(name, before, after)
-    else:
-        yield _other_order(orders[0])
-
-
-section("mix", _differences)
 
 
 @dataclass(eq=False, repr=False)
