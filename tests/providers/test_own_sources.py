@@ -260,7 +260,7 @@ def test_a_state_is_of_the_kind_its_options_and_its_code(module: Path) -> None:
     with pytest.raises(sf.SeqflowError, match=r"options was .*upper"):
         loader(upper=True).load_state_dict(state)
     (module / "own_words.py").write_text(OWN + "\n# other code\n")
-    with pytest.raises(sf.SeqflowError, match="code of its kind.own_words.py has other content"):
+    with pytest.raises(sf.SeqflowError, match=r"code of its kind\.own_words\.py has other content"):
         loader().load_state_dict(state)
 
 

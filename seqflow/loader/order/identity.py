@@ -1,7 +1,7 @@
-"""Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
+"""Identity of settings and data in states and lengths indexes; the files that were added to the data."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -15,11 +15,8 @@ from seqflow.identity.differences import Difference, differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import digest_of_samples, sampled_digest
 from seqflow.identity.transforms import transform_identity
-from seqflow.json_form import has_form, is_count
-from seqflow.kernels.arrays import Array
-from seqflow.loader.order.recipe import BLOCKS, Listing, Recipe
-from seqflow.loader.order.windows import Slices, Windows, deal_windows
-from seqflow.loader.plans.plan import permutation
+from seqflow.json_form import has_form
+from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -51,7 +48,7 @@ class LoaderIdentity:
     listing: Listing
     version: str | None
     """Version of Python functions, if you give one."""
-    _transforms: dict[str, Any] = field(default_factory=dict, init=False)
+    transforms: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop what depends on the data: another process looks at the data itself."""
@@ -59,9 +56,9 @@ class LoaderIdentity:
 
     def transform(self, option: str) -> Any:
         """Return the identity of `prepare` or `net` as JSON; it is computed when it is first needed."""
-        if option not in self._transforms:
-            self._transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
-        return self._transforms[option]
+        if option not in self.transforms:
+            self.transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
+        return self.transforms[option]
 
     def look_at_functions(self) -> None:
         """Note the code of Python functions before they run, because running may change the objects they refer to."""
@@ -96,15 +93,15 @@ class LoaderIdentity:
         return {name: found for name in options if (found := self._of_conditions(name))}
 
     def _of_conditions(self, option: str) -> list[Any]:
-        if option not in self._transforms:
-            self._transforms[option] = [
+        if option not in self.transforms:
+            self.transforms[option] = [
                 # without constants as older versions wrote it
                 one.text
                 if option == "require" and not one.net.constants
                 else transform_identity(one.net, self.version)
                 for one in getattr(self.recipe, option)
             ]
-        found: list[Any] = self._transforms[option]
+        found: list[Any] = self.transforms[option]
         return found
 
     def index_key(self, lengths: str | None) -> dict[str, Any]:
@@ -304,50 +301,8 @@ def _valid(recipe: Recipe) -> bool | list[str]:
     return recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid)
 
 
-_FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
-
-
 _OF_FILES = ("rows", "blocks", "files", "damaged files")
 """Entries of a state about all files together: they differ if files were added, of which some may be damaged."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddedFiles:
-    """Files that were added after batch `batch - 1` of an epoch."""
-
-    epoch: int
-    batch: int
-    begun: tuple[int, ...]
-    """For each stream, the number of windows begun: they go on as they were planned."""
-    added: tuple[str, ...]
-    """New files, by their paths in a state."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
-
-
-def changes_of(state: Mapping[str, Any]) -> tuple[AddedFiles, ...]:
-    """Return the changes that a state lists; raise OpError when they are damaged, or have sizes as in version 0.2."""
-    found = state.get("changes", [])
-    if not has_form(found, _FORM) or any(
-        len(one["begun"]) != state["settings"].get("streams") for one in found
-    ):
-        raise OpError(
-            "load_state_dict: the changes of the state are damaged, expected what state_dict() gave"
-        )
-    if any(one.get("was") for one in found):
-        raise OpError(
-            "load_state_dict: the plan or the windows changed their size in the middle of the epoch, expected added "
-            "files alone\n  finish the epoch with seqflow 0.2, or begin it again: set_epoch(…)"
-        )
-    return tuple(
-        AddedFiles(one["epoch"], one["batch"], tuple(one["begun"]), tuple(one["added"])) for one in found
-    )
-
-
-def renamed(changes: Sequence[AddedFiles], folder: str) -> tuple[AddedFiles, ...]:
-    """Return changes with the current paths of their files, in `folder`."""
-    return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
 
 
 def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -402,64 +357,3 @@ def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     return sorted(
         {path.removesuffix(first) for path in now if path == first or path.endswith("/" + first)}, key=len
     )
-
-
-def changed_windows(
-    recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[AddedFiles]
-) -> Iterator[list[Windows]]:
-    """Yield the windows of each stream of an epoch before its first change, and after each.
-
-    `slices` are those of all current files, `paths` their paths in a state.
-    """
-    none = np.zeros(0, np.int64)
-    no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)
-    is_new = [_is_of(slices, paths, {*change.added}) for change in changes]
-    present = ~np.any([np.zeros(len(slices.blocks), bool), *is_new], axis=0)
-    rest = slices.taken(np.flatnonzero(present[slices.numbers]))
-    dealt = _appended([no_windows] * recipe.streams, recipe, _drawn(rest, present), epoch, 0)
-    yield dealt
-    for number, change in enumerate(changes, 1):
-        kept = [
-            replace(of, numbers=of.numbers[:begun]) for of, begun in zip(dealt, change.begun, strict=True)
-        ]
-        begun, planned = (np.concatenate([of.numbers for of in windows]) for windows in (kept, dealt))
-        of_window = np.repeat(np.arange(len(dealt[0].starts) - 1), np.diff(dealt[0].starts))
-        left = dealt[0].slices.taken(np.flatnonzero(np.isin(of_window, np.setdiff1d(planned, begun))))
-        of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.numbers]))
-        present = present | is_new[number - 1]
-        rest = _drawn(of_new, present).joined(_drawn(left, present))
-        rest = rest.taken(np.lexsort((rest.starts, rest.numbers)))  # in the order of the source
-        dealt = _appended(kept, recipe, rest, epoch, number)
-        yield dealt
-
-
-def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> Array:
-    """bool[B]: whether each block comes from one of some files."""
-    chosen = np.array([paths.get(origin) in files for origin in slices.blocks.origins], bool)
-    return chosen[slices.blocks.file] if len(chosen) else np.zeros(0, bool)
-
-
-def _drawn(slices: Slices, present: Array) -> Slices:
-    """Return slices whose random numbers depend on the place of their blocks among the blocks that are present."""
-    return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
-
-
-def _appended(
-    before: Sequence[Windows], recipe: Recipe, rest: Slices, epoch: int, change: int
-) -> list[Windows]:
-    """Append the windows of the remaining blocks to those of each stream; `change` is 0 at the beginning of the
-    epoch.
-    """
-    purpose = (BLOCKS, change) if change else (BLOCKS,)
-    order = None if recipe.shuffle is None else permutation(len(rest), recipe.key(epoch, *purpose))
-    windows = Windows.cut(rest, order, recipe.window)
-    of_window = np.repeat(np.arange(len(windows)), np.diff(windows.starts))
-    places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
-    slices, starts, first = before[0].slices, before[0].starts, len(before[0].starts) - 1
-    slices = slices.joined(rest.taken(places))  # sorted by window, then by place in the source
-    starts = np.concatenate([starts, starts[-1] + windows.starts[1:]])
-    dealt = deal_windows(windows, recipe.streams, all_needed=not change)
-    return [
-        Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
-        for of, new in zip(before, dealt, strict=True)
-    ]
