@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqflow.curation.rules import COMPARISON, RULES
+from seqflow.curation.rules import COMPARISON
 from seqflow.errors import JobError
 from seqflow.files.place import absolute, is_uri
-from seqflow.identity.sections import Difference, by_value, differences, listed, section
+from seqflow.identity.differences import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -102,18 +102,6 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         for key, value in section
         if key not in _ACCESS
     } | identity_of_mix(loader)
-
-
-def _rule_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    are_rules = isinstance(then, Mapping) and isinstance(now, Mapping)
-    if are_rules and then.get("comparison") != now.get("comparison"):
-        yield f"[{name}] compares rows in another way than the version of seqflow that has written it"
-    else:
-        yield from by_value(name, then, now)
-
-
-for _rule in RULES:
-    section(_rule.name, _rule_differences)
 
 
 def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:

@@ -207,8 +207,8 @@ def test_a_complete_output_is_left_alone_unless_it_is_to_be_overwritten(folder: 
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({"batch": {"n": 17}}, r"batch was 'Rows\(n=16.* and is 'Rows\(n=17"),
-        ({"source": {"columns": ["tokens"]}}, "source.columns was"),
+        ({"batch": {"n": 17}}, r"batch\.n was 16 and is 17 now"),
+        ({"source": {"columns": ["tokens"]}}, r"source\.columns\[1\] is gone: it was 'label'"),
         ({"output": {"compression": "zstd"}}, "output.compression was None and is 'zstd'"),
     ],
 )

@@ -243,7 +243,7 @@ def _result_of(run: Callable[[], T]) -> T | BaseException:
 
 
 def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> int:
-    block, start = one.random_key
+    block, start = one.key
     return key_of(block) if numbers is not None else key_of(block, start)
 
 
@@ -374,7 +374,7 @@ class WindowMaker:
         numbers = [*map(range, rows)]
         if is_plain:  # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            of_blocks = np.array([one.random_key[0] for one in run], np.uint64)
+            of_blocks = np.array([one.key[0] for one in run], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
             blocks = [one.block for one in run]
             ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
@@ -469,7 +469,7 @@ class WindowMaker:
             if isinstance(prepare, Net) and prepare.is_random:
                 own = RowRange(one.block, record.num_rows, numbers, _key_of(one, numbers))
                 keys = keys_of_rows([own], np.arange(start, stop))
-            return self._draws(epoch, PREPARE, one.random_key, keys)
+            return self._draws(epoch, PREPARE, one.key, keys)
 
         def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
