@@ -278,7 +278,7 @@ def _check_put(rows: tuple[int, ...], positions: tuple[int, ...], like: tuple[in
 def _places(positions: Array, lengths: Array) -> Array:
     """Return the rows at positions inside sequences; -1 stays -1."""
     column = (-1, *[1] * (positions.ndim - 1))
-    positions = positions.astype(np.int64)
+    positions = int64_integers(positions, "positions")
     beyond = (positions < -1) | (positions >= lengths.astype(np.int64).reshape(column))
     if beyond.any():
         place = [int(i[0]) for i in np.nonzero(beyond)]
@@ -331,7 +331,7 @@ def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Arra
 def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
     """Return the row of each element's position, and whether the position is not -1."""
     column = (-1, *[1] * (positions.ndim - 1))
-    positions = positions.astype(np.int64)
+    positions = int64_integers(positions, "positions")
     lengths = lengths.astype(np.int64)
     beyond = (positions < -1) | (positions >= kernels.expand(lengths, lengths).reshape(column))
     if beyond.any():

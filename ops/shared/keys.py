@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.error import MAX_INT64
 from seqflow.ops.shared.slices import int64, starts_of
 
 
@@ -27,7 +28,16 @@ def checked_keys(name: str, keys: Sequence[int], expected: int | None = None) ->
 
 def places_of(keys: Array, names: Array) -> Array:
     """Return the position of each key in the list of distinct names; -1 if it is not among them."""
-    return kernels.find_words(kernels.hash_slots(names), keys) - 1
+    return find_keys(kernels.hash_slots(names), keys) - 1
+
+
+def find_keys(slots: Array, keys: Array) -> Array:
+    """Return the id of each key in a table of int64, 0 if it is missing, as are all keys beyond int64."""
+    if keys.dtype != np.uint64:
+        return kernels.find_words(slots, keys)
+    beyond = keys > np.uint64(MAX_INT64)
+    found: Array = np.where(beyond, 0, kernels.find_words(slots, keys.astype(np.int64)))
+    return found
 
 
 def refuse_duplicates(keys: Array, places: Array, rows: Array, order: Array) -> None:
