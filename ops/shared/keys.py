@@ -60,6 +60,11 @@ def in_turn(data: list[Array], sizes: Array) -> Array:
     return rows
 
 
+def keys_in_turn(name: str, keys: list[Array], sizes: Array) -> Array:
+    """Return `in_turn` of keys as int64; raise KernelError for a key that int64 cannot hold."""
+    return in_turn([int64_integers(one, name) for one in keys], sizes)
+
+
 def row_sizes(lengths: list[Array], counts: list[Array]) -> Array:
     """Return the number of values in all lists of a row, for each input: [B, F]."""
     totals = [kernels.segment_reduce("sum", *pair) for pair in zip(lengths, counts, strict=True)]
@@ -73,5 +78,4 @@ def join_maps(
     pairs = np.stack([int64(one) for one in counts], axis=1)
     values = in_turn(data, row_sizes(lengths, counts))
     sizes = in_turn([int64(one) for one in lengths], pairs)
-    joined = in_turn([int64_integers(one, "keys") for one in keys], pairs)
-    return values, sizes, joined, pairs.sum(axis=1)
+    return values, sizes, keys_in_turn("keys", keys, pairs), pairs.sum(axis=1)
