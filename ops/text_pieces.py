@@ -187,7 +187,7 @@ def split_text(
     found, counts = [], []
     for text in to_strings(data, lengths, errors).to_pylist():
         pieces = _pieces(text.lstrip() if by_space else text, cuts, most, keep_delimiter, by_character)
-        if by_space and not pieces[-1]:  # the white space at the end is no delimiter
+        if by_space and not pieces[-1]:  # white space at the end does not cut
             del pieces[-1 - keep_delimiter :]
         pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
         found += pieces
