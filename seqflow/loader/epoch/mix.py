@@ -248,7 +248,8 @@ class Picks:
                 return first + np.searchsorted(before, numbers + done, side="right") - 1
             rows = [self.row(member, number) for number in (numbers + done).tolist()]
             if None in rows:  # batches that never come belong where the last one is that does
-                last = self.row(member, self.before(member, self._order.settled) - 1)
+                came = self.before(member, self._order.settled)
+                last = self.row(member, came - 1) if came else 0
                 rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)
 
