@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 C = TypeVar("C", bound=type)
 
-_QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s/]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
+_QUERY, _USER = re.compile(r"(?<=[?&#])([^=&\s/]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
 _TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<=\?)[^=&\s]+$", re.IGNORECASE)
 """Names without a password, and queries without names: on the web, either may be a token."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"<>]+")

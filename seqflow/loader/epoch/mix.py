@@ -301,7 +301,7 @@ class MixTable:
         """`counts` has the number of rows of each pass of a member that has ended."""
         self.total: int | None = None
         self._stops_first, self._refuse = stop == "first", refuse
-        self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
+        self._first_ends = [picks.end_of(at, ended[0]) if ended else None for at, ended in enumerate(counts)]
         """For each member, the row at which its first pass has ended."""
         self._empty: list[int] = []
         """Members whose first pass has no rows."""

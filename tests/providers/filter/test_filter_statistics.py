@@ -245,7 +245,9 @@ def test_files_are_not_opened_that_the_names_of_folders_exclude(folders: Path) -
 
 def test_an_unknown_column_is_named_with_folders_too(folders: Path) -> None:
     for columns in (None, ["id"]):
-        with pytest.raises(UnknownColumnError, match=r"^.?where: (/.* and 5 more: )?there is no column 'langg'"):
+        with pytest.raises(
+            UnknownColumnError, match=r"^.?where: (/.* and 5 more: )?there is no column 'langg'"
+        ):
             sf.open(folders, columns=columns, where="langg == 'py'")
 
 
