@@ -82,7 +82,7 @@ class OpenOptions(_FurtherOptions, total=False):
 
 
 def option_names() -> tuple[str, ...]:
-    """Return the names of all options of `open`, and of the former ones that belong to formats."""
+    """Return the names of all options of `open`, and of those that belong to formats, whose errors say so."""
     return tuple({**get_type_hints(OpenOptions), **option_types()})
 
 

@@ -1,7 +1,7 @@
 """Reader: the rows of the blocks of a source that a filter keeps, with the columns from folders."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -41,8 +41,7 @@ class KeptRows(NamedTuple):
     """Description of a damaged block, which has no rows here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """Reader of the blocks of a source: whole, or some rows, within a bound of memory, under a filter."""
 
     source: Source
@@ -200,7 +199,7 @@ class Reader:
             return None
         if any(self.source.steps(one, own, most) for one in blocks):
             return None
-        return self._whole(blocks, schema, None), [self.source.rows_of(one) or 0 for one in blocks]
+        return self._whole(blocks, own, schema, None), [self.source.rows_of(one) or 0 for one in blocks]
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return the ranges of files that reading a block reads."""
@@ -221,17 +220,20 @@ class Reader:
         own, source = self._of_files(schema), self.source
         bound = None if max_bytes is None else source.steps(block, own, max_bytes)
         if rows is None and bound is None:
-            return self._whole([block], schema, bad_rows)
+            return self._whole([block], own, schema, bad_rows)
         if source.slicing == "any":
             (found,) = source.stream(Wanted([block], own, bad_rows, rows))
             found = found if own.names or rows is None else without_columns(len(rows))
         else:
             span = range(source.rows_of(block) or 0) if rows is None else rows
             found = self._forward(block, own, span, bound, max_bytes or 0)
-        return self._finished(block, schema, found, bad_rows)
+        return self._finished(block, own, schema, found, bad_rows)
 
-    def _whole(self, blocks: Sequence[Block], schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        source, first, own = self.source, blocks[0], self._of_files(schema)
+    def _whole(
+        self, blocks: Sequence[Block], own: pa.Schema, schema: pa.Schema, bad_rows: list[BadRow] | None
+    ) -> Table:
+        """Return all rows of blocks; `own` are the columns of `schema` that are read from files."""
+        source, first = self.source, blocks[0]
         tables = list(source.stream(Wanted(blocks, own, bad_rows)))
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
         counts = [source.rows_of(one) for one in blocks]
@@ -245,13 +247,13 @@ class Reader:
                 raise source.wrong_count(first, min(map(len, table.columns))) from None
             if table.num_rows != total:
                 raise source.wrong_count(first, table.num_rows)
-        return self._finished(first, schema, table, bad_rows)
+        return self._finished(first, own, schema, table, bad_rows)
 
     def _finished(
-        self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None
+        self, block: Block, own: pa.Schema, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None
     ) -> Table:
         source, folders = self.source, self.source.folders
-        table = source.finish(block, self._of_files(schema), table, bad_rows)
+        table = source.finish(block, own, table, bad_rows)
         return table if folders is None else folders.joined(table, schema, self._paths(block))
 
     def _forward(

@@ -48,8 +48,6 @@ from seqflow.providers.own_kinds import place_of
 T = TypeVar("T")
 
 _OPTION_TYPES = option_types()
-_OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
-"""Options of formats that were keys of [source] in earlier versions."""
 
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 
@@ -180,7 +178,7 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     table = _table(tables, name, job_file)
     format, given = _options_of_format(name, table, job_file)
-    elsewhere = {*FORMATS, *_OLD_KEYS, *_OF_STORE}
+    elsewhere = {*FORMATS, *_OF_STORE}
     rest = {key: value for key, value in table.items() if key not in elsewhere}
     source = replace(
         _section(SourceSection, name, {name: rest}, job_file, further=(*FORMATS, *_OF_STORE)),
@@ -206,27 +204,24 @@ def _store(name: str, table: Mapping[str, Any], job_file: JobFile) -> StoreSecti
 
 
 def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
-    """Return the format that has a section in this one, and its options; else the options given as keys of
-    [source].
-    """
-    formats = [key for key in table if key in FORMATS]
-    given: Mapping[str, Any] = {key: value for key, value in table.items() if key in _OLD_KEYS}
-    place = name
-    if formats:
-        place = f"{name}.{formats[0]}"
-        if others := [*formats[1:], *given]:
-            shown = f"[{name}.{others[0]}]" if others[0] in FORMATS else others[0]
-            job_file.fail(f"{name}.{others[0]}", f"{shown} is given next to [{place}], expected one of them")
-        given = _table({place: table[formats[0]]}, place, job_file)
-    for key in given if formats else ():
+    """Return the format that has a section in this one, and its options; "" if none has."""
+    format, *others = [key for key in table if key in FORMATS] or [""]
+    if not format:
+        return "", {}
+    place = f"{name}.{format}"
+    if others:
+        shown = f"[{name}.{others[0]}] is given next to [{place}], expected one of them"
+        job_file.fail(f"{name}.{others[0]}", shown)
+    given = _table({place: table[format]}, place, job_file)
+    for key in given:
         with job_file.naming(f"{place}.{key}"):
-            check_option(key, FORMATS[formats[0]], f"[{place}]")
+            check_option(key, FORMATS[format], f"[{place}]")
     values = {
         key: _value(value, _OPTION_TYPES[key], f"{place}.{key}", job_file)
         for key, value in given.items()
         if value is not None
     }
-    return "".join(formats), values
+    return format, values
 
 
 def _mix(tables: Mapping[str, Any], job_file: JobFile) -> MixSection | None:

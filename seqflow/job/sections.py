@@ -61,10 +61,9 @@ class SourceSection:
     batch_bytes: ByteSize | None = None
     """Bytes that are read and prepared together if `kind` is a function; for files an option of their format."""
     format: str = field(default="", metadata={"is_key": False})
-    """Format whose options are given, in a section such as [source.csv]; empty without one, or for keys of
-    [source]."""
+    """Format whose options are given, in a section such as [source.csv]; empty without one."""
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"is_key": False})
-    """Options of a format: those of its section, or keys of [source]."""
+    """Options of the format, of its section."""
     store: StoreSection = field(default_factory=StoreSection, metadata={"is_key": False})
     """How to get to files in a store."""
 

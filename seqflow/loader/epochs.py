@@ -12,9 +12,9 @@ from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.order.windows import Parts
-from seqflow.loader.run.iterator import Consumer, Iteration, Run, turn_by_number
+from seqflow.loader.run.iterator import Iteration, Run, RunOptions, task_by_number
 from seqflow.loader.run.ledger import BadRowHandler, Stats
-from seqflow.loader.run.making import Trace, trace_turn, with_files
+from seqflow.loader.run.making import Trace, trace_task, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
@@ -184,11 +184,11 @@ class EpochBatches:
         workers, iteration = Workers(self.pipeline.threads), None
         try:
             skips = Skips(self.pipeline.skip, start.epoch)
-            consumer = Consumer(
+            run_options = RunOptions(
                 workers, handlers, stats, counts_on=counts_on, deal=self.deal, skips=skips, parts=parts
             )
-            run: Run = self.pipeline.run(start, consumer)  # type: ignore[arg-type]
-            iteration = Iteration(run, start, consumer)
+            run: Run = self.pipeline.run(start, run_options)  # type: ignore[arg-type]
+            iteration = Iteration(run, start, run_options)
             self._progress, self._run = iteration.progress, iteration.run
             self._set_here()
             yield iteration
@@ -212,8 +212,8 @@ class EpochBatches:
         loader does not change. Raise OpError when the epoch has no such batch.
         """
         _check_counts("batch_at", number=number, epoch=epoch)
-        with self._one("batch_at", number, epoch) as (run, turn):
-            (made,) = run.make([turn])
+        with self._one("batch_at", number, epoch) as (run, task):
+            (made,) = run.make([task])
             if made.error is not None:
                 raise made.error
             return run.finished(made)
@@ -240,12 +240,12 @@ class EpochBatches:
         _check_counts("trace", number=number, epoch=epoch)
         traces: list[Trace] = []
         before = 0
-        with self._one("trace", number, epoch, traced=True) as (_, turn):
-            for name, of, part in self.pipeline.parts_of(turn):
+        with self._one("trace", number, epoch, traced=True) as (_, task):
+            for name, of, part in self.pipeline.parts_of(task):
                 rows = part.batches.size(part.number).rows
                 if row is None or before <= row < before + rows:
                     own = None if row is None else row - before
-                    found = trace_turn(part, of.prepare_name, own, element, column)
+                    found = trace_task(part, of.prepare_name, own, element, column)
                     traces += with_files([replace(one, source=name) for one in found], part, of.recipe.source)
                 before += rows
         if row is not None and not 0 <= row < before:
@@ -254,15 +254,15 @@ class EpochBatches:
 
     @contextmanager
     def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:
-        """Provide the turn of a batch by its number, and the run that makes it; raise OpError when the epoch
+        """Provide the task of a batch by its number, and the run that makes it; raise OpError when the epoch
         has none.
 
         Bad rows are not written again.
         """
         start, pipeline = self.pipeline.beginning(epoch), self.pipeline
-        consumer = Consumer.of_some(len(pipeline.members), traced=traced)
-        with closing(pipeline.run(start, consumer)) as run:  # type: ignore[arg-type]
-            yield run, turn_by_number(run, what, number, epoch)
+        run_options = RunOptions.of_some(len(pipeline.members), traced=traced)
+        with closing(pipeline.run(start, run_options)) as run:  # type: ignore[arg-type]
+            yield run, task_by_number(run, what, number, epoch)
 
     def take(self, n: int) -> list[Record]:
         """Return the first n batches of the coming epoch; the position of the loader does not change."""

@@ -8,12 +8,12 @@ from itertools import count
 
 from seqflow.loader.epoch.deal import Skips
 from seqflow.loader.epoch.state import Position
-from seqflow.loader.epoch.table import RowStream, Stream, Table
+from seqflow.loader.epoch.table import RowStream, StreamOrder, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.index import Measured
 from seqflow.loader.order.recipe import Stamps
 from seqflow.loader.order.windows import Parts, StreamWindows, Window
-from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration
+from seqflow.loader.run.iterator import EpochPlan, Iteration, RunOptions
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.windows import WindowMaker
@@ -191,18 +191,18 @@ def make_part(
     maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
         skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
-        consumer = Consumer(workers, [handler], stats, skips=skips, parts=parts)
-        run = _run(loader, part, maker, consumer)
-        yield next(_parts_of(Iteration(run, run.epoch.start, consumer), parts, 0))
+        run_options = RunOptions(workers, [handler], stats, skips=skips, parts=parts)
+        run = _run(loader, part, maker, run_options)
+        yield next(_parts_of(Iteration(run, run.epoch.start, run_options), parts, 0))
     finally:
         workers.close()
 
 
-def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consumer) -> SourceRun:
+def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, run_options: RunOptions) -> SourceRun:
     recipe = maker.recipe
     loader.pipeline.identity.look_at_functions()
     windows = [*part.windows, *part.following]
-    stream = Stream(len(part.windows))
+    stream = StreamOrder(len(part.windows))
     if part.first_row is not None:
         assert recipe.batch.rows_across is not None
         rows = [window.num_rows or 0 for window in windows]
@@ -212,4 +212,4 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
     start = Position(part.epoch, 0, None, 1)
     steps, totals = loader.pipeline.steps(), loader.pipeline.totals
     plan = EpochPlan(start, Table([stream]), StreamWindows([windows]), steps=steps, totals=totals)
-    return SourceRun(plan, maker, consumer)
+    return SourceRun(plan, maker, run_options)

@@ -143,7 +143,7 @@ MALFORMED = [
      r"line 7: unknown key 'max_row' in \[batch\] with kind"),
     ('[source]\npaths = "x"\n[batch]\nn = 2.5', r"line 4: n is 2.5, expected an integer"),
     ('[source]\npaths = "x.csv"\n[source.csv]\n[source.tar]', r"line 4: \[source.tar\] is given next to \[source.csv\]"),
-    ('[source]\npaths = "x.csv"\nheader = true\n[source.csv]', r"line 3: header is given next to \[source.csv\]"),
+    ('[source]\npaths = "x.csv"\nheader = true\n[source.csv]', r"line 3: unknown key 'header' in \[source\]; \[source.csv\] has it"),
     ('[source]\npaths = "x"\n[batch]\nn = 0', r"line 4: \[batch\] n is 0, expected an integer, 1 or more"),
     ('[source]\npaths = "x"\n[batch]\nn = true', r"line 4: n is True, expected an integer"),
     ('[source]\npaths = "x"\n[order]\nseed = 7', r"line 4: seed is given, but rows are not shuffled, expected shuffle = true"),

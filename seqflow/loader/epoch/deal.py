@@ -15,7 +15,7 @@ from seqflow.json_form import is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.mix import MixRow, MixTable
 from seqflow.loader.epoch.ranks import Ranks, Tail
-from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Row, Table
+from seqflow.loader.epoch.table import OWN_NUMBERS, BatchEntry, Missing, Numbering, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ AnyTable = Table | MixTable
 class Dealt(NamedTuple):
     """A row as one rank gets it."""
 
-    row: Row | MixRow | None
+    row: BatchEntry | MixRow | None
     """The row; None if it is repeated."""
     number: int
     """Its number; for an empty batch, the number of the first row of the round, whose tensors it has."""

@@ -33,7 +33,7 @@ class Missing(NamedTuple):
     """In a mix, the member and its pass."""
 
 
-class Row(NamedTuple):
+class BatchEntry(NamedTuple):
     """One batch of the epoch."""
 
     number: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     """Its parts: one planned batch of its window, or rows of one or more windows."""
 
 
-class Stream:
+class StreamOrder:
     """The windows of one stream as a column: `firsts[i]` is the first batch of window `base + i`, in the stream.
 
     The last entry of `firsts` is the number of batches planned so far. Windows make the stream longer, one
@@ -120,12 +120,12 @@ class Stream:
         at = position - self.base
         return self.firsts[at], self.firsts[at + 1]
 
-    def is_last(self, row: Row) -> bool:
+    def is_last(self, row: BatchEntry) -> bool:
         """Return whether a batch is the last of its window."""
         at = row.window - self.base
         return at >= 0 and row.place + 1 == self.firsts[at + 1]
 
-    def row(self, number: int, stream: int, place: int) -> Row:
+    def row(self, number: int, stream: int, place: int) -> BatchEntry:
         """Return the row of a batch that exists."""
         at = bisect_right(self.firsts, place) - 1
         if at < 0:
@@ -134,7 +134,9 @@ class Stream:
                 f"{self.firsts[0]}: the state is damaged"
             )
         inside = place - self.firsts[at]
-        return Row(number, stream, place, self.base + at, inside, ((self.base + at, inside, inside + 1),))
+        return BatchEntry(
+            number, stream, place, self.base + at, inside, ((self.base + at, inside, inside + 1),)
+        )
 
     def window_of(self, place: int) -> int:
         """Return the position of the window in which a batch begins."""
@@ -148,7 +150,7 @@ class Stream:
         # equal entries are windows without batches, which are passed over
         return min(max(position + 1, bisect_right(self.firsts, self.firsts[position + 1]) - 1), self.stop)
 
-    def without_batches(self, row: Row | None) -> Sequence[int]:
+    def without_batches(self, row: BatchEntry | None) -> Sequence[int]:
         """Return the positions of the windows without batches that belong to a row; without a row, those that
         belong to none.
 
@@ -169,7 +171,7 @@ class Stream:
         return own, own
 
 
-class RowStream(Stream):
+class RowStream(StreamOrder):
     """Batches of n rows that run across windows with known rows: nothing is read to count them.
 
     `rows` are those of each window, and `before` those of the stream before the first of these windows.
@@ -217,13 +219,13 @@ class RowStream(Stream):
             batch, row = next(one for one in reversed(self.restarts) if one[0] <= place)
         return min(row + (place - batch) * self.n, self.ends[-1])
 
-    def row(self, number: int, stream: int, place: int) -> Row:
+    def row(self, number: int, stream: int, place: int) -> BatchEntry:
         start = self.first_row(place)
         # batches before the last restart may be shorter
         stop = min(start + self.n, self.ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
         pieces = self._pieces(start, stop)
         window = pieces[0][0]
-        return Row(number, stream, place, window, place - self.firsts[window], pieces)
+        return BatchEntry(number, stream, place, window, place - self.firsts[window], pieces)
 
     def _pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
         """Return the windows of some data rows, at least one, each with its part of them."""
@@ -261,7 +263,7 @@ class RowStream(Stream):
         start, stop = self.ends[position : position + 2]
         return stop - max(start, min(stop, self.kept))
 
-    def without_batches(self, row: Row | None) -> Sequence[int]:
+    def without_batches(self, row: BatchEntry | None) -> Sequence[int]:
         """Return the positions of the windows that no batch takes rows from: they belong to no row.
 
         In a part, these include windows whose rows are all in a batch of an earlier part.
@@ -280,10 +282,10 @@ class SingleRows(RowStream):
     def __init__(self, rows: Sequence[int] | Array) -> None:
         super().__init__(rows, 1)
 
-    def part(self, stream: int, start: int, stop: int) -> Row:
+    def part(self, stream: int, start: int, stop: int) -> BatchEntry:
         """Return the rows `start` … `stop` - 1 as one row of the table: that of the last of them."""
         pieces = self._pieces(start, stop)
-        return Row(-1, stream, stop - 1, pieces[-1][0], start, pieces)
+        return BatchEntry(-1, stream, stop - 1, pieces[-1][0], start, pieces)
 
 
 class Turns:
@@ -382,7 +384,7 @@ class Table:
     """Name of the loader in errors."""
 
     def __init__(
-        self, streams: Sequence[Stream], total: int | None = None, kept: tuple[Turns, int] | None = None
+        self, streams: Sequence[StreamOrder], total: int | None = None, kept: tuple[Turns, int] | None = None
     ) -> None:
         self.streams = streams
         self.counted = all(one.counted for one in streams)
@@ -402,7 +404,7 @@ class Table:
             self.total = self.streams[0].planned
         return found
 
-    def find(self, k: int) -> Row | Missing | None:
+    def find(self, k: int) -> BatchEntry | Missing | None:
         """Return row k; None after the last; or the window that has to be planned first."""
         if self.total is not None and k >= self.total:
             return None
@@ -439,7 +441,7 @@ class Table:
         """Number of rows, or of rows planned so far."""
         return sum(one.planned for one in self.streams) if self.total is None else self.total
 
-    def parts(self, start: int, stop: int) -> Iterator[Row]:
+    def parts(self, start: int, stop: int) -> Iterator[BatchEntry]:
         """Yield the rows `start` … `stop` - 1, all of one stream together; the streams are `SingleRows`."""
         for number, stream in enumerate(self.streams):
             first, last = (self.turns.before(number, k) for k in (start, stop))

@@ -29,8 +29,8 @@ thread costs as much as gathering a small batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
-    """Consumer of the batches of a run: its share of the epoch, and how batches are counted."""
+class RunOptions:
+    """Options of a run: its share of the epoch, and how batches are counted."""
 
     workers: Workers
     handlers: Sequence[BadRowHandler]
@@ -50,8 +50,8 @@ class Consumer:
     """Numbering of the steps that batches belong to, if they are those of a mix."""
 
     @classmethod
-    def of_some(cls, members: int = 1, **options: Any) -> Consumer:
-        """Return a consumer of single batches by number, in this thread: their bad rows are not written again."""
+    def of_some(cls, members: int = 1, **options: Any) -> RunOptions:
+        """return options for single batches by number, in this thread: their bad rows are not written again."""
         handlers = [BadRowHandler() for _ in range(members)]
         return cls(Workers(0), handlers, Stats(), at_once=True, **options)
 
@@ -72,7 +72,7 @@ class EpochPlan:
 
 
 class Run(Protocol):
-    """Protocol: one pass over a source or a mix, which makes turns from rows, and batches from turns; hands out
+    """Protocol: one pass over a source or a mix, which makes tasks from rows, and batches from tasks; hands out
     and counts.
     """
 
@@ -86,16 +86,16 @@ class Run(Protocol):
         """Plan a window that the table needs; return False if that requires waiting."""
 
     def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
-        """Return the turn of a row, after which a run goes on at row `following`; None if that requires waiting."""
+        """Return the task of a row, after which a run goes on at row `following`; None if that requires waiting."""
 
     def first(self) -> Run:
-        """Return a run for turns of the first rows of the epoch, which a resumed run may not have."""
+        """Return a run for tasks of the first rows of the epoch, which a resumed run may not have."""
 
     def fill(self) -> None:
         """Begin to read the next windows."""
 
-    def make(self, turns: list[Any]) -> list[Any]:
-        """Make the batches of some turns, in any thread, up to the first error, which has the field `error`."""
+    def make(self, tasks: list[Any]) -> list[Any]:
+        """Make the batches of some tasks, in any thread, up to the first error, which has the field `error`."""
 
     def finished(self, made: Any) -> Record:
         """Return a batch as users get it."""
@@ -116,19 +116,19 @@ class Run(Protocol):
         """Release what is in memory."""
 
 
-def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
-    """Return the turn of row k; None after the last row, and if that requires waiting."""
+def task_at(run: Run, k: int, *, wait: bool) -> Any | None:
+    """Return the task of row k; None after the last row, and if that requires waiting."""
     while isinstance(found := run.table.find(k), Missing):
         if not run.plan(found, wait=wait):
             return None
     return None if found is None else run.of(found, k + 1, wait=wait)
 
 
-def turn_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
-    """Return the turn of a row by its number; raise OpError, its message beginning with `what`, when the epoch
+def task_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
+    """Return the task of a row by its number; raise OpError, its message beginning with `what`, when the epoch
     has no such row.
     """
-    found = turn_at(run, number, wait=True)
+    found = task_at(run, number, wait=True)
     if found is None:
         raise OpError(
             f"{what}: number is {number}, expected less than {run.table.num_known}, the batches of epoch {epoch}"
@@ -142,16 +142,16 @@ class Iteration:
     The iterating thread hands batches out; the workers read windows and make batches ahead.
     """
 
-    def __init__(self, run: Run, start: Place, consumer: Consumer) -> None:
+    def __init__(self, run: Run, start: Place, run_options: RunOptions) -> None:
         self.run, self._start = run, start
-        self._workers, self._stats = consumer.workers, consumer.stats
-        self._deal, self._skips = consumer.deal, consumer.skips
+        self._workers, self._stats = run_options.workers, run_options.stats
+        self._deal, self._skips = run_options.deal, run_options.skips
         self._index = self._deal.first(self._skips.kept_before(start.batch))
         """First row of the next round, counted over kept rows."""
         self._passed_until = start.batch
         """The data rows of all skipped rows before this row are counted."""
         self.rows_passed = 0
-        """Number of data rows of skipped rows since the last turn."""
+        """Number of data rows of skipped rows since the last task."""
         self._ahead: deque[Future[list[Any]]] = deque()
         self._is_first = True
 
@@ -169,8 +169,8 @@ class Iteration:
                 run.end(self)
                 return
             started = perf_counter()
-            task = self._ahead.popleft()
-            chunk = self._workers.result(task)
+            future = self._ahead.popleft()
+            chunk = self._workers.result(future)
             self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:
@@ -194,27 +194,27 @@ class Iteration:
     def _make_ahead(self, *, wait: bool) -> None:
         """Let the workers make the next batches; with `wait` there is at least one, unless the epoch has ended."""
         while len(self._ahead) <= self._workers.count:
-            turns = self._next_turns(wait=wait and not self._ahead)
-            if not turns:
+            tasks = self._next_tasks(wait=wait and not self._ahead)
+            if not tasks:
                 return
             self._is_first = False
-            self._ahead.append(self._workers.submit(partial(self.run.make, turns), urgent=True))
+            self._ahead.append(self._workers.submit(partial(self.run.make, tasks), urgent=True))
 
-    def _next_turns(self, *, wait: bool) -> list[Any]:
+    def _next_tasks(self, *, wait: bool) -> list[Any]:
         """Return the next batches to make in one task; none if that requires waiting, or there are no more."""
-        turns: list[Any] = []
+        tasks: list[Any] = []
         cells = 0
         most = 1 if self._is_first else _MOST_BATCHES  # the first batch should not wait for seven others
-        while len(turns) < most and cells < _MOST_CELLS:
-            turn = self._next(wait=wait and not turns)
-            if turn is None:
+        while len(tasks) < most and cells < _MOST_CELLS:
+            task = self._next(wait=wait and not tasks)
+            if task is None:
                 break
-            turns.append(turn)
-            cells += turn.size.cells
-        return turns
+            tasks.append(task)
+            cells += task.size.cells
+        return tasks
 
     def _next(self, *, wait: bool) -> Any | None:
-        """Return the next turn; None if that requires waiting, and after the last."""
+        """Return the next task; None if that requires waiting, and after the last."""
         deal, skips, run = self._deal, self._skips, self.run
         if skips and not self._pass_over(wait=wait):
             return None
@@ -224,33 +224,33 @@ class Iteration:
         if found is None:
             return None
         if found.row is None or found.fill:
-            turn = self._filler(found, wait=wait)
+            task = self._filler(found, wait=wait)
         else:
-            turn = run.of(found.row, found.next, wait=wait)
-        if turn is not None:
+            task = run.of(found.row, found.next, wait=wait)
+        if task is not None:
             self._index += deal.stride
             if self.rows_passed:
-                turn = turn._replace(passed=self.rows_passed)
+                task = task._replace(passed=self.rows_passed)
                 self.rows_passed = 0
-        return turn
+        return task
 
     def dropped(self) -> Any | None:
-        """Return the turn that the rank would have in the last round if it is incomplete and dropped; otherwise
+        """Return the task that the rank would have in the last round if it is incomplete and dropped; otherwise
         None.
         """
         deal = self._deal
         own = self._skips.number(self._index + deal.rank)
         if deal.world_size == 1 or deal.tail != "drop" or self.run.table.has(own) is not True:
             return None
-        return turn_at(self.run, own, wait=True)
+        return task_at(self.run, own, wait=True)
 
     def _filler(self, found: Dealt, *, wait: bool) -> Any | None:
         if found.row is None:
-            repeated = turn_at(self.run.first(), found.number, wait=True)
+            repeated = task_at(self.run.first(), found.number, wait=True)
             assert repeated is not None
             return repeated._replace(next=found.next, fill=found.fill)
-        turn = self.run.of(found.row, found.next, wait=wait)
-        return None if turn is None else turn._replace(size=NO_ROWS, fill="pad")
+        task = self.run.of(found.row, found.next, wait=wait)
+        return None if task is None else task._replace(size=NO_ROWS, fill="pad")
 
     def _pass_over(self, *, wait: bool) -> bool:
         """Count the data rows that are skipped before or in the next round; exactly one rank counts each.
@@ -266,9 +266,9 @@ class Iteration:
             if not found:  # a span may be longer than any epoch
                 break
             if number % deal.stride == deal.first(0) + deal.rank:
-                turn = turn_at(run, number, wait=wait)
-                if turn is None:
+                task = task_at(run, number, wait=wait)
+                if task is None:
                     return False
-                self.rows_passed += turn.size.begun
+                self.rows_passed += task.size.begun
             self._passed_until = number + 1
         return True

@@ -14,7 +14,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.table import Row
+from seqflow.loader.epoch.table import BatchEntry
 from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
@@ -51,10 +51,10 @@ class PoolSpan(NamedTuple):
     """Whether a batch is the last of the pool in its stream: after it, only the last of its windows is needed."""
 
 
-class Turn(NamedTuple):
+class BatchTask(NamedTuple):
     """A batch to be made: the row of the table, and the planned batches among which its number is `number`."""
 
-    row: Row
+    row: BatchEntry
     windows: tuple[OpenWindow, ...]
     """The window that owns it, and those that its last rows come from."""
     batches: WindowBatches
@@ -88,10 +88,10 @@ class Turn(NamedTuple):
         return frozenset(one.window.number for one in self.windows)
 
 
-class Made(NamedTuple):
+class BatchResult(NamedTuple):
     """A batch, or the error raised when making it."""
 
-    turn: Turn
+    task: BatchTask
     batch: Record | None
     error: BaseException | None = None
     memory: BatchMemory | None = None
@@ -100,14 +100,14 @@ class Made(NamedTuple):
     """Rows of the window that `net` refused, which are not in the batch."""
 
 
-def finished_batch(made: Made) -> Record:
-    """Return the batch of a turn as users get it, with the totals of its step if they are counted."""
-    batch, turn = made.batch, made.turn
+def finished_batch(made: BatchResult) -> Record:
+    """Return the batch of a task as users get it, with the totals of its step if they are counted."""
+    batch, task = made.batch, made.task
     assert batch is not None
-    if turn.totals is None:
+    if task.totals is None:
         return batch
     fields = batch.tensors, batch.parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number
-    return LoadedBatch(*fields).of_step(turn.step, turn.totals)
+    return LoadedBatch(*fields).of_step(task.step, task.totals)
 
 
 class BatchMaker:
@@ -127,31 +127,31 @@ class BatchMaker:
         self.free: list[BatchMemory] = []
         """Memory that is not in use by any batch."""
 
-    def make(self, turns: list[Turn]) -> list[Made]:
+    def make(self, tasks: list[BatchTask]) -> list[BatchResult]:
         """Return the batches, up to the first error."""
         started = perf_counter()
-        memories = [self._memory() for _ in turns]
-        together = self._make_together(turns, memories)
+        memories = [self._memory() for _ in tasks]
+        together = self._make_together(tasks, memories)
         made = []
-        for turn, memory, batch in zip(turns, memories, together, strict=True):
+        for task, memory, batch in zip(tasks, memories, together, strict=True):
             try:
                 if batch is None:
-                    batch = turn.batches.make(turn.number, memory)
-                if turn.fill == "pad":
+                    batch = task.batches.make(task.number, memory)
+                if task.fill == "pad":
                     batch = slice_rows(batch, 0, 0)
                 if self._numbered:
-                    set_field(batch, "number", turn.batch)
-                one = Made(turn, batch, None, memory)
+                    set_field(batch, "number", task.batch)
+                one = BatchResult(task, batch, None, memory)
                 if isinstance(self._net, Net):
                     one = self._run_net(one)
             except BaseException as error:
-                made.append(Made(turn, None, error))
+                made.append(BatchResult(task, None, error))
                 break
             made.append(one)
         self._stats.add_making(perf_counter() - started)
         return made
 
-    def finish(self, made: Made) -> Made:
+    def finish(self, made: BatchResult) -> BatchResult:
         """Return the batch as it is handed out: users' functions run in their own thread, nets have already run
         in the workers.
         """
@@ -160,16 +160,16 @@ class BatchMaker:
         return self._run_net(made)
 
     def _make_together(
-        self, turns: list[Turn], memories: list[BatchMemory | None]
+        self, tasks: list[BatchTask], memories: list[BatchMemory | None]
     ) -> Sequence[Record | None]:
         """Return the batches if one window plans them all; None for each that must be made alone."""
-        batches = turns[0].batches
-        if len(turns) > 1 and all(turn.batches is batches for turn in turns):
+        batches = tasks[0].batches
+        if len(tasks) > 1 and all(task.batches is batches for task in tasks):
             try:
-                return batches.make_all([turn.number for turn in turns], memories)
+                return batches.make_all([task.number for task in tasks], memories)
             except (SeqflowError, MemoryError):
                 pass  # made one by one, the batches before the bad one are handed out first
-        return [None] * len(turns)
+        return [None] * len(tasks)
 
     def _memory(self) -> BatchMemory | None:
         if not self._reuse:
@@ -180,17 +180,17 @@ class BatchMaker:
         except IndexError:
             return BatchMemory()
 
-    def _keys(self, turn: Turn, chosen: Array | None = None) -> Array | None:
+    def _keys(self, task: BatchTask, chosen: Array | None = None) -> Array | None:
         """Return the keys of the rows of a batch, or of a part of it; None if `net` draws no random numbers.
 
         A row of several pieces has the key of its first piece, and of the place where this begins in its row.
         """
-        if not (isinstance(self._net, Net) and self._net.is_random) or turn.fill == "pad":
+        if not (isinstance(self._net, Net) and self._net.is_random) or task.fill == "pad":
             return None
-        batches, ranges = turn.batches, [one for window in turn.windows for one in window.ledger.ranges]
-        numbers, rows = batches.numbers(turn.number), batches.row_of_pieces(turn.number)
+        batches, ranges = task.batches, [one for window in task.windows for one in window.ledger.ranges]
+        numbers, rows = batches.numbers(task.number), batches.row_of_pieces(task.number)
         if batches.cut:
-            pieces = batches.pieces_of(turn.number)
+            pieces = batches.pieces_of(task.number)
             if chosen is not None:
                 numbers, rows, pieces = numbers[chosen], rows[chosen], pieces.take(chosen)
             first = np.unique(rows, return_index=True)[1]
@@ -198,25 +198,25 @@ class BatchMaker:
             return kernels.random_output(keys, pieces.starts[first].astype(np.uint64))
         return keys_of_rows(ranges, numbers if chosen is None else numbers[chosen])
 
-    def _run_net(self, made: Made) -> Made:
+    def _run_net(self, made: BatchResult) -> BatchResult:
         """Return the result of `net` on a batch, without the rows that it refuses if bad rows are omitted.
 
         An error gets a note with the place of the row that causes it, or else of the batch.
         """
         assert made.batch is not None
-        turn = made.turn
-        seed = turn.seed or (turn.windows[0].window.number, turn.row.inside)
+        task = made.task
+        seed = task.seed or (task.windows[0].window.number, task.row.inside)
 
         def net(record: Record, chosen: Array | None = None) -> Record:
-            return self._windows.net_of(*seed, self._epoch, self._keys(turn, chosen))(record)
+            return self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))(record)
 
         try:
             batch = net(made.batch)
             set_field(batch, "number", made.batch.number)
             return made._replace(batch=batch)
         except Exception as error:
-            count = 0 if turn.fill == "pad" else len(turn.batches.numbers(turn.number))
-            searched, row, run = False, None, partial(_run_part, net, turn)
+            count = 0 if task.fill == "pad" else len(task.batches.numbers(task.number))
+            searched, row, run = False, None, partial(_run_part, net, task)
             if blames_rows(error) and self._windows.recipe.keeps_going:
                 accepted = _accepted(made, net, count, error) if count else None
                 if accepted is not None:
@@ -227,7 +227,7 @@ class BatchMaker:
             if row == 0 and each_fails(run, count):
                 error.add_note(EACH_FAILS)
             else:
-                error.add_note(printable(_place_of(turn, row, searched=searched)))
+                error.add_note(printable(_place_of(task, row, searched=searched)))
             raise
 
 
@@ -235,41 +235,41 @@ RunNet = Callable[..., Record]
 """Runs a net on a batch, or on the part of it whose places are given, too."""
 
 
-def _run_part(net: RunNet, turn: Turn, start: int, stop: int) -> Record:
+def _run_part(net: RunNet, task: BatchTask, start: int, stop: int) -> Record:
     """Return the result of a net on only some of the rows of a batch, or pieces of packed rows."""
     chosen = np.arange(start, stop)
-    return net(turn.batches.part(turn.number, chosen), chosen)
+    return net(task.batches.part(task.number, chosen), chosen)
 
 
-def _accepted(made: Made, net: RunNet, count: int, error: Exception) -> Made | None:
+def _accepted(made: BatchResult, net: RunNet, count: int, error: Exception) -> BatchResult | None:
     """Return the batch without those of its `count` rows or pieces that fail alone; None if that does not help."""
-    turn = made.turn
-    run = partial(_run_part, net, turn)
+    task = made.task
+    run = partial(_run_part, net, task)
     found = by_halves(run, 0, count, failed=error)
     failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
     # rows that fail only together, or a net that fails without rows: omitting rows is not a cure
     if not failing or (len(failing) == count and fails_empty(run)):
         return None
     chosen = np.setdiff1d(np.arange(count), list(failing))
-    part = turn.batches.part(turn.number, chosen)
+    part = task.batches.part(task.number, chosen)
     try:
         batch = net(part, chosen)
     except Exception as left:
         if blames_rows(left):
             return None
         raise
-    numbers = turn.batches.numbers(turn.number)
+    numbers = task.batches.numbers(task.number)
     refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
     assert made.batch is not None
     set_field(batch, "number", made.batch.number)
-    turn = turn._replace(size=turn.batches.size_of_part(turn.number, chosen))
-    return made._replace(turn=turn, batch=batch, refused=tuple(refused))
+    task = task._replace(size=task.batches.size_of_part(task.number, chosen))
+    return made._replace(task=task, batch=batch, refused=tuple(refused))
 
 
-def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
+def _place_of(task: BatchTask, row: int | None, *, searched: bool) -> str:
     """Return the place of a batch, or of one of its rows, as text."""
-    ranges = [one for window in turn.windows for one in window.ledger.ranges]
-    numbers = turn.batches.numbers(turn.number)
+    ranges = [one for window in task.windows for one in window.ledger.ranges]
+    numbers = task.batches.numbers(task.number)
     if row is not None:
         return f"at {describe_rows(ranges, numbers[row : row + 1])}"
     place = f"in a batch of {describe_rows(ranges, numbers)}"
@@ -354,34 +354,34 @@ class Trace:
         return ", ".join(parts)
 
 
-def trace_turn(
-    turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
+def trace_task(
+    task: BatchTask, prepare: str | None, row: int | None, element: int | None, column: str | None
 ) -> list[Trace]:
     """Return the origins of the rows of a batch, of the pieces of one of its rows, or of one element."""
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
-    batches = turn.batches
-    numbers, pieces = batches.numbers(turn.number), batches.pieces_of(turn.number)
+    batches = task.batches
+    numbers, pieces = batches.numbers(task.number), batches.pieces_of(task.number)
     if row is not None:
-        chosen = np.flatnonzero(batches.row_of_pieces(turn.number) == row)
+        chosen = np.flatnonzero(batches.row_of_pieces(task.number) == row)
         numbers, pieces = numbers[chosen], pieces.take(chosen)
         if element is not None:
-            name, lengths = _column_to_trace(turn, column)
-            at, place = _element_of(turn, lengths, numbers, pieces, element, f"{name} in row {row}")
-            return [replace(_of_row(turn, int(numbers[at]), prepare), column=name, element=place)]
-    found = [_of_row(turn, number, prepare) for number in numbers.tolist()]
+            name, lengths = _column_to_trace(task, column)
+            at, place = _element_of(task, lengths, numbers, pieces, element, f"{name} in row {row}")
+            return [replace(_of_row(task, int(numbers[at]), prepare), column=name, element=place)]
+    found = [_of_row(task, number, prepare) for number in numbers.tolist()]
     if not batches.cut:
         return found
-    planned = _planned_column(turn)
+    planned = _planned_column(task)
     parts = zip(found, pieces.starts.tolist(), pieces.sizes.tolist(), strict=True)
     return [replace(one, column=planned, element=start, elements=size) for one, start, size in parts]
 
 
-def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
+def with_files(traces: Sequence[Trace], task: BatchTask, provider: Provider) -> list[Trace]:
     """Return the traces, with the file of each row if the rows of a block come from several files."""
     if not provider.source.file_per_row:
         return list(traces)
-    ranges = [one for of in turn.windows for one in of.ledger.ranges]
+    ranges = [one for of in task.windows for one in of.ledger.ranges]
     blocks = {one.block.index: provider.unfiltered(one.block)[1] for one in ranges}
     return [
         one if one.row is None else replace(one, file=provider.source.paths_of(blocks[one.block])[one.row])
@@ -389,8 +389,8 @@ def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[
     ]
 
 
-def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
-    for window in turn.windows:
+def _of_row(task: BatchTask, number: int, prepare: str | None) -> Trace:
+    for window in task.windows:
         for one in window.ledger.ranges:
             if number < one.rows:
                 if one.numbers is None:
@@ -403,33 +403,33 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     raise AssertionError("a batch has rows of its windows alone")
 
 
-def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
+def _column_to_trace(task: BatchTask, column: str | None) -> tuple[str, str]:
     """Return the list column whose elements are counted, and its lengths; raise OpError when there is none."""
-    name = _planned_column(turn) if column is None else column
-    source = turn.batches.rows.source
+    name = _planned_column(task) if column is None else column
+    source = task.batches.rows.source
     lengths = f"{name}.lengths"
     if name is not None and lengths not in source.offsets:
         lengths = source.parents.get(name) or ""
     if name is not None and lengths in source.offsets:
         return name, lengths
-    columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
+    columns = [_column_of(task, one) for one in source.offsets if source.parents[one] is None]
     what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
     raise OpError(f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}")
 
 
 def _element_of(
-    turn: Turn, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
+    task: BatchTask, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
 ) -> tuple[int, int]:
     """Return which of the pieces of a row of the batch contains an element, and its place in the row of the
     source.
     """
-    plan, source = turn.batches.plan, turn.batches.rows.source
+    plan, source = task.batches.plan, task.batches.rows.source
     capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
     if lengths.removesuffix(".lengths") in plan.along:
         capacity = None
-        of = turn.batches.rows.below(lengths, pieces, ())
+        of = task.batches.rows.below(lengths, pieces, ())
         starts, sizes = of.starts - source.offsets[lengths][numbers], of.sizes
-    elif lengths not in turn.batches.cut:
+    elif lengths not in task.batches.cut:
         starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
     ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
     at = int(np.searchsorted(ends, element, side="right"))
@@ -446,12 +446,12 @@ def _element_of(
     raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {capacity}")
 
 
-def _planned_column(turn: Turn) -> str | None:
-    lengths = turn.windows[0].lengths
-    return None if lengths is None else _column_of(turn, lengths)
+def _planned_column(task: BatchTask) -> str | None:
+    lengths = task.windows[0].lengths
+    return None if lengths is None else _column_of(task, lengths)
 
 
-def _column_of(turn: Turn, lengths: str) -> str:
+def _column_of(task: BatchTask, lengths: str) -> str:
     """Return `c` for `c.lengths`; for lengths with another name, the first values under them."""
-    under = (name for name, above in turn.batches.rows.source.parents.items() if above == lengths)
+    under = (name for name, above in task.batches.rows.source.parents.items() if above == lengths)
     return lengths.removesuffix(".lengths") if lengths.endswith(".lengths") else next(under, lengths)

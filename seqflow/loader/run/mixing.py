@@ -27,9 +27,9 @@ from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.dealing import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
-from seqflow.loader.run.iterator import Consumer, Iteration, turn_at
+from seqflow.loader.run.iterator import Iteration, RunOptions, task_at
 from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
-from seqflow.loader.run.making import LoadedBatch, Made, Turn
+from seqflow.loader.run.making import BatchResult, BatchTask, LoadedBatch
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.steps import HandedOut
@@ -138,21 +138,21 @@ class MixPipeline:
         of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
         return [one for handlers in of_each for one in handlers]
 
-    def run(self, start: MixPosition, consumer: Consumer) -> "MixRun":
+    def run(self, start: MixPosition, run_options: RunOptions) -> "MixRun":
         """Return a run of one epoch from a place on."""
         size = self.step_size()
         if size is not None:
             check_step(start, self.deal.world_size, size)
         # windows that this rank opens for the batches of others count, too
         skips = Skips(self.skip, start.epoch)
-        run = MixRun(self, start, replace(consumer, at_once=not consumer.counts_on, skips=skips))
-        if not (start.ended or consumer.at_once):
+        run = MixRun(self, start, replace(run_options, at_once=not run_options.counts_on, skips=skips))
+        if not (start.ended or run_options.at_once):
             run.table.check_end()
         return run
 
-    def parts_of(self, turn: "MixTurn") -> list[tuple[str | None, Pipeline, Turn]]:
+    def parts_of(self, task: "MixTask") -> list[tuple[str | None, Pipeline, BatchTask]]:
         """Return the batches of sources that a batch consists of, each with the name of its source."""
-        return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
+        return [(self.names[member], self.members[member], part) for member, *_, part in task.parts]
 
     def end_epoch(self) -> None:
         """Do nothing at the end of an epoch: sources that were read in part make no index."""
@@ -274,11 +274,11 @@ class MixPipeline:
             member.check_totals(totals)
 
 
-Part = tuple[int, int, SourceRun, Turn]
+Part = tuple[int, int, SourceRun, BatchTask]
 """A member, its pass, the run of the pass, and the batch that it makes."""
 
 
-class MixTurn(NamedTuple):
+class MixTask(NamedTuple):
     """A batch of a mix to be made."""
 
     row: MixRow
@@ -304,17 +304,17 @@ class MixTurn(NamedTuple):
 class MadeMix(NamedTuple):
     """The batches that a batch of a mix consists of, or the error raised when making them."""
 
-    turn: MixTurn
-    parts: tuple[Made, ...]
+    task: MixTask
+    parts: tuple[BatchResult, ...]
     error: BaseException | None = None
 
 
 class MixRun:
     """One epoch of a mix: the runs of its members, pass after pass, and the batches made from theirs."""
 
-    def __init__(self, mix: MixPipeline, start: MixPosition, consumer: Consumer) -> None:
+    def __init__(self, mix: MixPipeline, start: MixPosition, run_options: RunOptions) -> None:
         self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
-        self._consumer, self._stats, self.skips = consumer, consumer.stats, consumer.skips
+        self._run_options, self._stats, self.skips = run_options, run_options.stats, run_options.skips
         self._of_members = [Stats() for _ in mix.members]
         """For each member, the counts of all passes."""
         self.without: Counter[str] = Counter()
@@ -338,7 +338,7 @@ class MixRun:
         for (of, _), run in self._runs.items():
             if of == member:
                 run.count_rest(None)
-        self._consumer.handlers[member].check(stats)
+        self._run_options.handlers[member].check(stats)
         self.mix.refuse_empty(member, stats.rows_read)
 
     def run(self, member: int, number: int) -> SourceRun:
@@ -347,33 +347,33 @@ class MixRun:
             done = sum(self.table.counts[member][:number])
             place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
             # ranks and skips are applied by the mix: a member makes every batch that it is asked for
-            consumer = replace(
-                self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member],
+            run_options = replace(
+                self._run_options, handlers=[self._run_options.handlers[member]], stats=self._of_members[member],
                 deal=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
             )  # fmt: skip
-            self._runs[member, number] = self.mix.members[member].run(place, consumer)
+            self._runs[member, number] = self.mix.members[member].run(place, run_options)
         return self._runs[member, number]
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.run(window.member, window.number).plan(window, wait=wait)
 
-    def of(self, row: MixRow, following: int, *, wait: bool) -> MixTurn | None:
+    def of(self, row: MixRow, following: int, *, wait: bool) -> MixTask | None:
         parts = self._parts_of(row, wait=wait)
         if parts is None:
             return None
-        sizes = [turn.size for *_, turn in parts]
+        sizes = [task.size for *_, task in parts]
         size = sizes[0] if len(sizes) == 1 else BatchSize(*map(sum, zip(*sizes, strict=True)))
-        turn = MixTurn(row, parts, size, following)
+        task = MixTask(row, parts, size, following)
         of_step = self.mix.step_size()
         if of_step is None:
-            return turn
+            return task
         step = row.number // of_step
         if step != self._step[0]:
             totals = self._totals_of(step, of_step, wait=wait)
             if totals is None:
                 return None
             self._step = step, totals
-        return turn._replace(step=step, totals=self._step[1])
+        return task._replace(step=step, totals=self._step[1])
 
     def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
         """Return the parts of a row; None if that requires waiting."""
@@ -381,11 +381,11 @@ class MixRun:
         for member, number, start, stop in row.parts:
             run = self.run(member, number)
             of_rows = self.mix.rows is not None
-            turns = [run.of(one, stop, wait=wait) for one in run.table.parts(start, stop)] if of_rows else []
-            for turn in turns if of_rows else [turn_at(run, start, wait=wait)]:
-                if turn is None:
+            tasks = [run.of(one, stop, wait=wait) for one in run.table.parts(start, stop)] if of_rows else []
+            for task in tasks if of_rows else [task_at(run, start, wait=wait)]:
+                if task is None:
                     return None
-                parts.append((member, number, run, turn))
+                parts.append((member, number, run, task))
         return tuple(parts)
 
     def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
@@ -395,7 +395,7 @@ class MixRun:
         totals, mix = self.mix.totals, self.mix
         assert totals is not None
         rows: list[MixRow] = []
-        turns: list[Turn] = []
+        tasks: list[BatchTask] = []
         for number in range(step * size, (step + 1) * size):
             while isinstance(row := self.table.find(number), Missing):
                 if not self.plan(row, wait=wait):
@@ -406,8 +406,8 @@ class MixRun:
             if parts is None:
                 return None
             rows += [row] * len(parts)
-            turns += [turn for *_, turn in parts]
-        spans = [Span(turn.batches, turn.number, turn.number + 1) for turn in turns]
+            tasks += [task for *_, task in parts]
+        spans = [Span(task.batches, task.number, task.number + 1) for task in tasks]
         of_spans = [totals.of(span, self.without, of_rows=False) for span in spans]
         handed = HandedOut(totals, self.skips, self.skips.kept_before(self.start.batch))
         numbers, ones = np.array([row.number for row in rows]), np.ones(len(rows), np.int64)
@@ -419,42 +419,42 @@ class MixRun:
     def first(self) -> "MixRun":
         """Return a run that makes the first rows of the epoch again. It changes neither places nor counts."""
         if self._first is None:
-            others = Consumer.of_some(len(self.mix.members))
+            others = RunOptions.of_some(len(self.mix.members))
             self._first = self.mix.run(self.mix.beginning(self.start.epoch), others)
         return self._first
 
-    def make(self, turns: list[MixTurn]) -> list[MadeMix]:
+    def make(self, tasks: list[MixTask]) -> list[MadeMix]:
         """Return the batches, up to the first error."""
         found = []
-        for turn in turns:
-            parts: list[Made] = []
-            for _, _, run, part in () if turn.fill == "pad" else turn.parts:
+        for task in tasks:
+            parts: list[BatchResult] = []
+            for _, _, run, part in () if task.fill == "pad" else task.parts:
                 parts += run.make([part])
             error = next((one.error for one in parts if one.error is not None), None)
-            found.append(MadeMix(turn, tuple(parts), error))
+            found.append(MadeMix(task, tuple(parts), error))
             if error is not None:
                 break
         return found
 
     def finished(self, made: MadeMix) -> LoadedBatch:
         """Return the batch, with the source of each of its rows."""
-        turn, mix = made.turn, self.mix
-        members = [member for member, *_ in turn.parts]
-        if turn.fill == "pad":
+        task, mix = made.task, self.mix
+        members = [member for member, *_ in task.parts]
+        if task.fill == "pad":
             empty = mix.empty_batch()
             if empty is None:
                 raise BatchPlanError(
                     "Mix: tail='pad' needs nets: the empty batch of a Python function is not known"
                 )
             return empty
-        runs = [run for _, _, run, _ in turn.parts]
+        runs = [run for _, _, run, _ in task.parts]
         finished = [run.maker.finish(one) for run, one in zip(runs, made.parts, strict=True)]
-        for run, one in () if turn.fill else zip(runs, finished, strict=True):
+        for run, one in () if task.fill else zip(runs, finished, strict=True):
             run.count(one)
         batches = [one.batch for one in finished if one.batch is not None]
         counts = [batch.num_rows for batch in batches]
-        batch = mix.labelled(concat_records(batches), members, counts, turn.batch)
-        return batch if turn.totals is None else batch.of_step(turn.step, turn.totals)
+        batch = mix.labelled(concat_records(batches), members, counts, task.batch)
+        return batch if task.totals is None else batch.of_step(task.step, task.totals)
 
     def _members_before(self, row: int) -> list[dict[str, Any]]:
         """Return, for each member, its passes that ended before a row, and the window of the current pass, as JSON.
@@ -479,9 +479,9 @@ class MixRun:
             if of == member and before < number:
                 run.count_rest(None)
 
-    def _release(self, turn: MixTurn) -> None:
+    def _release(self, task: MixTask) -> None:
         """Release the passes before those of a batch that was handed out."""
-        for member, number, *_ in turn.parts:
+        for member, number, *_ in task.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 self._runs.pop(key).count_rest(None)
 
@@ -499,21 +499,21 @@ class MixRun:
             self._first.close()
 
     def hand_out(self, made: MadeMix) -> tuple[Record, None]:
-        turn, stats = made.turn, self._stats
+        task, stats = made.task, self._stats
         batch = self.finished(made)
-        if turn.fill == "repeat":
-            stats.repeated += turn.size.begun
-        self._release(turn)
+        if task.fill == "repeat":
+            stats.repeated += task.size.begun
+        self._release(task)
         stats.batches += 1
         last = self.skips.number(
-            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
+            self.skips.kept_before(task.row.number) - self.deal.rank + self.deal.world_size - 1
         )
         total = self.table.total
-        is_last = bool(turn.fill) or (total is not None and last >= total)
+        is_last = bool(task.fill) or (total is not None and last >= total)
         # the state is after the whole round: all ranks save the same one
         looked = last if total is None else min(last, total)
         self.progress.position = MixPosition(
-            self.start.epoch, turn.next, self.deal.world_size, is_last, self._members_before(looked + 1)
+            self.start.epoch, task.next, self.deal.world_size, is_last, self._members_before(looked + 1)
         )
         return batch, None
 

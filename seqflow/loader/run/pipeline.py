@@ -23,7 +23,15 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, SingleRows, Stream, Table
+from seqflow.loader.epoch.table import (
+    OWN_NUMBERS,
+    Missing,
+    Numbering,
+    RowStream,
+    SingleRows,
+    StreamOrder,
+    Table,
+)
 from seqflow.loader.order.conditions import fulfilling
 from seqflow.loader.order.identity import (
     AddedFiles,
@@ -38,9 +46,9 @@ from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import StreamWindows, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
-from seqflow.loader.run.iterator import Consumer, EpochPlan
+from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
-from seqflow.loader.run.making import Turn
+from seqflow.loader.run.making import BatchTask
 from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply
@@ -131,33 +139,35 @@ class Pipeline:
         bad_rows = self.bad_rows.marked(*marks, *self.deal.marks)
         return [BadRowHandler(bad_rows, self.recipe.source.files)]
 
-    def run(self, start: Position, consumer: Consumer) -> SourceRun:
+    def run(self, start: Position, run_options: RunOptions) -> SourceRun:
         """Return a run of one pass over the source from a place on."""
         if self.recipe.functions:
             self.identity.look_at_functions()
-        steps = self.steps(consumer.numbering)
+        steps = self.steps(run_options.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)
         layout, table = self.table(start.epoch)
         self._check_counts(table)
-        if consumer.parts is not None:
-            consumer.parts.of(layout)
+        if run_options.parts is not None:
+            run_options.parts.of(layout)
         table, closed_before = _resumed(table, layout, start), 0
-        if consumer.counts_on and start.batch:
+        if run_options.counts_on and start.batch:
             stream = table.streams[0]
             closed_before = stream.next_window(stream.window_of(start.batch - 1))
-        index, traced = self._index, consumer.traced
+        index, traced = self._index, run_options.traced
         maker = WindowMaker(
             self.recipe,
             self.listing.stamps,
             self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
-            None if index is None or table.counted or consumer.at_once else index.measured(),
+            None if index is None or table.counted or run_options.at_once else index.measured(),
             traced,
             None if index is None else index.lengths,
         )
-        again = partial(self.run, self.beginning(start.epoch), Consumer.of_some(numbering=consumer.numbering))
+        again = partial(
+            self.run, self.beginning(start.epoch), RunOptions.of_some(numbering=run_options.numbering)
+        )
         plan = EpochPlan(start, table, layout, again, steps, self.totals, closed_before)
-        return SourceRun(plan, maker, consumer, reuse=self.prefetch.reuse)
+        return SourceRun(plan, maker, run_options, reuse=self.prefetch.reuse)
 
     @property
     def _has_function(self) -> bool:
@@ -192,9 +202,9 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    def parts_of(self, turn: Turn) -> "list[tuple[str | None, Pipeline, Turn]]":
+    def parts_of(self, task: BatchTask) -> "list[tuple[str | None, Pipeline, BatchTask]]":
         """Return the batches of sources that a batch consists of, each with the name of its source in a mix."""
-        return [(None, self, turn)]
+        return [(None, self, task)]
 
     @property
     def prepare_name(self) -> str | None:
@@ -276,7 +286,7 @@ class Pipeline:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             found = cut_windows(recipe.slices(), recipe.window)
-            return StreamWindows(found=found), Table([Stream(None)], self._given_total())
+            return StreamWindows(found=found), Table([StreamOrder(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
@@ -305,7 +315,7 @@ class Pipeline:
             return Table([SingleRows(of) for of in rows], None, before)
         if rows is not None:
             assert plan.rows_across is not None
-            streams: Sequence[Stream] = [
+            streams: Sequence[StreamOrder] = [
                 RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=_restarts(kept, at))
                 for at, of in enumerate(rows)
             ]
@@ -315,7 +325,7 @@ class Pipeline:
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
             counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
-        streams = [Stream(len(windows), count) for windows, count in zip(dealt, counts, strict=True)]
+        streams = [StreamOrder(len(windows), count) for windows, count in zip(dealt, counts, strict=True)]
         return Table(streams, self._given_total(), before)
 
     def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
@@ -440,7 +450,7 @@ class Pipeline:
         """Return, for each stream, the number of windows of the batches before a place; windows not counted are
         read.
         """
-        run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), Consumer.of_some())
+        run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), RunOptions.of_some())
         begun = []
         for number, stream in enumerate(table.streams):
             places = table.turns.before(number, place.batch)
@@ -537,7 +547,7 @@ def _resumed(table: Table, layout: StreamWindows, start: Position) -> Table:
         )
     # windows that were found on the way to the position hold their rows
     layout.release(at.position)
-    resumed = Stream(layout.counts[0], base=at.position, first=at.first)
+    resumed = StreamOrder(layout.counts[0], base=at.position, first=at.first)
     resumed.add(at.batches)
     return Table([resumed], table.total)
 

@@ -9,14 +9,14 @@ from itertools import groupby
 from time import perf_counter
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.table import Missing, Row, RowStream, SingleRows, Table
+from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, SingleRows, Table
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
 from seqflow.loader.plans.dealing import Span
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.iterator import Consumer, EpochPlan
+from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
@@ -124,9 +124,9 @@ class WindowReader:
     """
 
     def __init__(
-        self, plan: EpochPlan, maker: WindowMaker, consumer: Consumer, upcoming: Iterator[WindowAddress]
+        self, plan: EpochPlan, maker: WindowMaker, run_options: RunOptions, upcoming: Iterator[WindowAddress]
     ) -> None:
-        self._plan, self.maker, self._consumer = plan, maker, consumer
+        self._plan, self.maker, self._run_options = plan, maker, run_options
         recipe = maker.recipe
         self._upcoming = FetchAhead(recipe.source, recipe.columns, upcoming, self._blocks_to_read)
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
@@ -150,7 +150,7 @@ class WindowReader:
     def fill(self) -> None:
         """Begin to read as many next windows as memory allows. Without threads nothing is read ahead."""
         self._upcoming.look()
-        if not self._consumer.workers.count:
+        if not self._run_options.workers.count:
             return
         while (address := self._peek()) is not None:
             window = self._plan.layout.window(address)
@@ -181,7 +181,7 @@ class WindowReader:
         if not wait and (opening is None or not opening.done()):
             return None
         started = perf_counter()
-        stats = self._consumer.stats
+        stats = self._run_options.stats
         if opening is None:  # all batches before it were handed out, or `wait` would be false
             opening = self._begin_now(*address)
         opening.stage.name = self._plan.layout.name_of(address)
@@ -204,7 +204,7 @@ class WindowReader:
 
     def pass_over(self, stream: int, positions: Iterable[int]) -> None:
         """Count windows that no batch opens, by what is known of them without reading; otherwise read them."""
-        for position in () if self._consumer.at_once else positions:
+        for position in () if self._run_options.at_once else positions:
             if (address := (stream, position)) in self._seen:
                 continue
             window = self._plan.layout.window(address)
@@ -227,7 +227,7 @@ class WindowReader:
                 self._bytes -= self._openings.pop(address).estimate
                 self._open.pop(address, None)
             self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
-        self._consumer.stats.bytes_in_flight = self._bytes
+        self._run_options.stats.bytes_in_flight = self._bytes
 
     def close_until(self, stream: int, stop: int) -> None:
         """Close the ledgers of the windows of a stream before a position."""
@@ -278,7 +278,7 @@ class WindowReader:
 
     def _begin(self, address: WindowAddress, window: Window) -> WindowOpening:
         self._upcoming.begin(address)
-        opening = WindowOpening(window, self.maker, self._plan.start.epoch, self._consumer.workers)
+        opening = WindowOpening(window, self.maker, self._plan.start.epoch, self._run_options.workers)
         opening.estimate = self._estimate(window)
         self._bytes += opening.estimate
         self._openings[address] = opening
@@ -303,24 +303,24 @@ class WindowReader:
         if isinstance(stream, RowStream):
             # rows that its own plan would drop may be in a batch of two windows
             move(ledger, stream.dropped_of(address[1]) - ledger.dropped, "rows_left", "dropped")
-        if self._consumer.at_once:
+        if self._run_options.at_once:
             self._add(ledger)
         elif address[1] >= self._plan.closed_before:
             self.unclosed[address] = ledger
 
     def _add(self, ledger: Ledger) -> None:
         """Add the ledger of a window to the counts, and keep its bad rows."""
-        add_columns(self._consumer.stats, ledger)
+        add_columns(self._run_options.stats, ledger)
         for rejected in ledger.rejected:
-            count_bad(self._consumer.stats, rejected)
-            self._consumer.handlers[0].add(rejected)
+            count_bad(self._run_options.stats, rejected)
+            self._run_options.handlers[0].add(rejected)
         if ledger.damaged:
             self.add_damage(ledger.damaged)
 
     def add_damage(self, found: Sequence[BadFile]) -> None:
         """Count damaged files or blocks."""
-        source, stats = self.maker.recipe.source, self._consumer.stats
-        self._consumer.handlers[0].add_damage(found, source.bad_files, stats, source.schema)
+        source, stats = self.maker.recipe.source, self._run_options.stats
+        self._run_options.handlers[0].add_damage(found, source.bad_files, stats, source.schema)
 
 
 Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]
@@ -347,7 +347,7 @@ class PlannedRows:
         self.table.add(window, len(opened.batches))
         return True
 
-    def batches_of(self, row: Row, *, wait: bool) -> Planned | None:
+    def batches_of(self, row: BatchEntry, *, wait: bool) -> Planned | None:
         """Return the windows of a row, planned batches, and its number among them; None if that requires waiting."""
         opened: tuple[OpenWindow, ...] = ()
         for piece in row.pieces:
@@ -361,7 +361,9 @@ class PlannedRows:
         assert isinstance(stream, RowStream)
         return self._batches_across(None if isinstance(stream, SingleRows) else stream.n, row, opened)
 
-    def planned(self, row: Row, stop: int, *, wait: bool) -> tuple[tuple[OpenWindow, ...], Span] | None:
+    def planned(
+        self, row: BatchEntry, stop: int, *, wait: bool
+    ) -> tuple[tuple[OpenWindow, ...], Span] | None:
         """Return windows and batches of a row, and of the rows before place `stop` of its stream that the same
         window plans.
 
@@ -376,7 +378,7 @@ class PlannedRows:
             last = min(len(batches), at + stop - row.place)
         return opened, Span(batches, at, last)
 
-    def _batches_across(self, n: int | None, row: Row, opened: tuple[OpenWindow, ...]) -> Planned:
+    def _batches_across(self, n: int | None, row: BatchEntry, opened: tuple[OpenWindow, ...]) -> Planned:
         """Return planned batches of n rows that run across windows; without n, one batch of any number."""
         own = opened[0]
         _, start, stop = row.pieces[0]

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
-from seqflow.loader.epoch.table import Missing, Row, Stream, Table
-from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration, Run
+from seqflow.loader.epoch.table import BatchEntry, Missing, StreamOrder, Table
+from seqflow.loader.run.iterator import EpochPlan, Iteration, Run, RunOptions
 from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
-from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
+from seqflow.loader.run.making import BatchMaker, BatchResult, BatchTask, finished_batch
 from seqflow.loader.run.reading import PlannedRows, WindowReader
 from seqflow.loader.run.steps import HandedOut, StepPlanner
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
@@ -19,26 +19,30 @@ class SourceRun:
     """One pass over one source."""
 
     def __init__(
-        self, epoch: EpochPlan, maker: WindowMaker, consumer: Consumer, *, reuse: bool = False
+        self, epoch: EpochPlan, maker: WindowMaker, run_options: RunOptions, *, reuse: bool = False
     ) -> None:
-        self.epoch, self.consumer = epoch, consumer
+        self.epoch, self.run_options = epoch, run_options
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Window of the last batch handed out, if batches are counted while they are read."""
-        deal, skips, first = consumer.deal, consumer.skips, consumer.skips.kept_before(epoch.start.batch)
+        deal, skips, first = (
+            run_options.deal,
+            run_options.skips,
+            run_options.skips.kept_before(epoch.start.batch),
+        )
         # parts cut pools: those of a later part are not known yet; of single rows there are too many
-        cuts = consumer.parts is not None or maker.recipe.of_rows
+        cuts = run_options.parts is not None or maker.recipe.of_rows
         reach = None if epoch.steps is None or cuts else self._reach
         ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach)
-        self._windows = WindowReader(epoch, maker, consumer, ahead)
+        self._windows = WindowReader(epoch, maker, run_options, ahead)
         if damaged := maker.recipe.source.damaged:
             self._windows.add_damage(damaged)
         self.rows, self.steps = PlannedRows(epoch.table, self._windows), None
-        number, stats = epoch.start.epoch, consumer.stats
+        number, stats = epoch.start.epoch, run_options.stats
         if epoch.steps is not None:
             handed = None if epoch.totals is None else HandedOut(epoch.totals, skips, first)
             self.steps = StepPlanner(epoch.steps, maker.recipe, number, stats, self.rows, handed)
             self._windows.first_needed = self.steps.first_needed
-        self.maker = BatchMaker(maker, number, stats, reuse=reuse, numbered=consumer.parts is None)
+        self.maker = BatchMaker(maker, number, stats, reuse=reuse, numbered=run_options.parts is None)
         self.progress, self._part = Progress(epoch.start), 0
         self._refused: dict[int, Ledger] = {}
         """Ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
@@ -60,7 +64,7 @@ class SourceRun:
 
     def begin_part(self, number: int) -> None:
         """Hand out the batches of one part of the only stream from now on."""
-        parts, (stream,) = self.consumer.parts, self.table.streams
+        parts, (stream,) = self.run_options.parts, self.table.streams
         assert parts is not None
         self._part = number
         stream.cut(parts.start(number), parts.stop(number))
@@ -71,15 +75,15 @@ class SourceRun:
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.rows.plan(window, wait=wait)
 
-    def of(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """Return the turn of a row: as its window plans it, or balanced again in its steps."""
+    def of(self, row: BatchEntry, following: int, *, wait: bool) -> BatchTask | None:
+        """Return the task of a row: as its window plans it, or balanced again in its steps."""
         if self.steps is not None:
-            return self.steps.turn(row, following, wait=wait)
+            return self.steps.task(row, following, wait=wait)
         found = self.rows.batches_of(row, wait=wait)
         if found is None:
             return None
         windows, batches, number = found
-        return Turn(row, windows, batches, number, batches.size(number), following)
+        return BatchTask(row, windows, batches, number, batches.size(number), following)
 
     def first(self) -> Run:
         """Return a run that gives the first rows; their windows are planned again if this run no longer has them."""
@@ -102,19 +106,19 @@ class SourceRun:
     def sum_counts(self) -> None:
         """Do nothing: the counts are always up to date."""
 
-    def make(self, turns: list[Turn]) -> list[Made]:
-        return self.maker.make(turns)
+    def make(self, tasks: list[BatchTask]) -> list[BatchResult]:
+        return self.maker.make(tasks)
 
     def free(self, memory: BatchMemory) -> None:
         self.maker.free.append(memory)
 
-    def finished(self, made: Made) -> Record:
+    def finished(self, made: BatchResult) -> Record:
         return finished_batch(self.maker.finish(made))
 
-    def hand_out(self, made: Made) -> tuple[Record, BatchMemory | None]:
+    def hand_out(self, made: BatchResult) -> tuple[Record, BatchMemory | None]:
         made = self.maker.finish(made)
         is_last = self.count(made)
-        self._note_place(made.turn.next, at_window_end=is_last)
+        self._note_place(made.task.next, at_window_end=is_last)
         return finished_batch(made), made.memory
 
     def end(self, iteration: Iteration) -> None:
@@ -129,22 +133,22 @@ class SourceRun:
         epoch, ranks = self._rounds
         self.progress.position = Position(epoch, following, self.checkpoint, ranks)
 
-    def count(self, made: Made) -> bool:
+    def count(self, made: BatchResult) -> bool:
         """Count a batch, and release windows that are no longer needed; return whether it is the last of its
         window.
         """
-        turn, stats, row = made.turn, self.consumer.stats, made.turn.row
-        size = turn.size
+        task, stats, row = made.task, self.run_options.stats, made.task.row
+        size = task.size
         stats.batches += 1
         stats.tokens += size.tokens
         stats.cells += size.cells
-        if turn.passed:
-            move(stats, turn.passed, "rows_left", "skipped")
-        if turn.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
+        if task.passed:
+            move(stats, task.passed, "rows_left", "skipped")
+        if task.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
             stats.repeated += size.begun
             return False
-        stream, pool = self.rows.table.streams[row.stream], turn.pool
-        if not turn.fill:
+        stream, pool = self.rows.table.streams[row.stream], task.pool
+        if not task.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
             if passed_over := stream.without_batches(row):
@@ -159,9 +163,9 @@ class SourceRun:
             self.epoch.layout.release(first)
         is_last = at_end and stream.is_last(row)
         if made.refused:
-            self._refuse(turn.windows, made.refused)
+            self._refuse(task.windows, made.refused)
         if self._refused:
-            self._close_refused(() if is_last or self.consumer.at_once else turn.numbers)
+            self._close_refused(() if is_last or self.run_options.at_once else task.numbers)
         if not stream.counted:
             self._note_window(stream, row.window if at_end else first)
         return is_last
@@ -183,11 +187,11 @@ class SourceRun:
             ledger = self._refused.pop(number)
             bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
             for rejected in self._windows.maker.rejected(bad, ledger.ranges):
-                count_bad(self.consumer.stats, rejected)
-                self.consumer.stats.rows -= rejected.count
-                self.consumer.handlers[0].add(rejected)
+                count_bad(self.run_options.stats, rejected)
+                self.run_options.stats.rows -= rejected.count
+                self.run_options.handlers[0].add(rejected)
 
-    def _note_window(self, stream: Stream, position: int) -> None:
+    def _note_window(self, stream: StreamOrder, position: int) -> None:
         """Record the first window that is still needed, if batches are not counted before they are read."""
         if self.checkpoint is None or self.checkpoint.position != position:
             first, end = stream.span(position)
@@ -197,7 +201,7 @@ class SourceRun:
 
     def count_rest(self, iteration: Iteration | None) -> None:
         """Count the rows in no batch, of all windows, or of those of the part that ends."""
-        streams, deal, stats = self.table.streams, self.consumer.deal, self.consumer.stats
+        streams, deal, stats = self.table.streams, self.run_options.deal, self.run_options.stats
         if iteration is not None:
             dropped = iteration.dropped()
             move(stats, iteration.rows_passed, "rows_left", "skipped")
@@ -214,7 +218,7 @@ class SourceRun:
 
     def _note_end_of_part(self) -> bool:
         """Record the last window of a part, which may have no batch; return whether the part has reached its size."""
-        parts = self.consumer.parts
+        parts = self.run_options.parts
         stop = None if parts is None else parts.stop(self._part)
         if stop is None:
             return False

@@ -12,23 +12,23 @@ from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.deal import AnyTable, PoolRows, Skips, Steps
 from seqflow.loader.epoch.ranks import Ranks
-from seqflow.loader.epoch.table import Missing, Row, SingleRows, Stream
+from seqflow.loader.epoch.table import BatchEntry, Missing, SingleRows, StreamOrder
 from seqflow.loader.order.recipe import STEPS, Recipe
 from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.run.ledger import Stats
-from seqflow.loader.run.making import PoolSpan, Turn
+from seqflow.loader.run.making import BatchTask, PoolSpan
 from seqflow.loader.run.reading import PlannedRows
 from seqflow.loader.run.windows import OpenWindow
 
-PlannedBatches = tuple[Row, tuple[OpenWindow, ...], Span]
+PlannedBatches = tuple[BatchEntry, tuple[OpenWindow, ...], Span]
 """Consecutive rows of a stream: the first row, the windows of their data rows, and their planned batches."""
 
 
-class Pool:
+class StepPool:
     """The batches of one stream in a pool of steps, as they are made."""
 
-    def __init__(self, at: PoolRows, found: Sequence[PlannedBatches], stream: Stream) -> None:
+    def __init__(self, at: PoolRows, found: Sequence[PlannedBatches], stream: StreamOrder) -> None:
         self.first, self.stop = at.first, at.stop
         self.found = found
         self.windows, self.spans = _joined(found)
@@ -55,7 +55,7 @@ class Pool:
         self.totals: dict[int, dict[str, int | float]] = {}
         """Totals of each step, by name."""
 
-    def turn(self, row: Row, following: int) -> Turn:
+    def task(self, row: BatchEntry, following: int) -> BatchTask:
         """Return the batch of a row; a run goes on at row `following` after it."""
         place = int(np.searchsorted(self._ends, row.place - self.first, side="right"))
         if self.dealt is not None:
@@ -67,7 +67,7 @@ class Pool:
             batches, made = own.batches, own.start + at
             seed = windows[0].window.number, first.inside + at
         step, span = int(self.steps[place]), self.span._replace(ends=row.place == self.stop - 1)
-        return Turn(
+        return BatchTask(
             row, windows, batches, made, batches.size(made), following,
             pool=span, step=step, totals=self.totals.get(step), seed=seed,
         )  # fmt: skip
@@ -93,14 +93,14 @@ class StepPlanner:
         self._stats, self.rows, self._handed = stats, rows, handed
         self._deals_rows = deals_rows(recipe.batch, self._balance)
         """Whether single rows are assigned; otherwise whole batches, or nothing."""
-        self._pools: dict[int, Pool] = {}
+        self._pools: dict[int, StepPool] = {}
         """The last requested pool of each stream."""
         self._is_warned = False
         self._counted: dict[int, int] = {}
         """For each stream, the first batch whose costs are not counted."""
 
-    def turn(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """Return the turn of a row of the table after balancing; None if that requires waiting. A run then goes
+    def task(self, row: BatchEntry, following: int, *, wait: bool) -> BatchTask | None:
+        """Return the task of a row of the table after balancing; None if that requires waiting. A run then goes
         on at `following`.
         """
         pool = self._pools.get(row.stream)
@@ -109,13 +109,13 @@ class StepPlanner:
             if pool is None:
                 return None
             self._pools[row.stream] = pool
-        return pool.turn(row, following)
+        return pool.task(row, following)
 
     def reach(self, k: int) -> tuple[int, int, int]:
         """Return stream, first and last window of the pool of row k, if the batches of all windows are counted."""
         table = self.rows.table
         row = table.find(k)
-        assert isinstance(row, Row)
+        assert isinstance(row, BatchEntry)
         stream, at = table.streams[row.stream], self._pool_of(row)
         assert isinstance(at, PoolRows)
         last = stream.row(-1, row.stream, at.stop - 1)
@@ -126,15 +126,15 @@ class StepPlanner:
         pool = self._pools.get(stream)
         return position if pool is None else min(position, pool.span.first)
 
-    def _pool_of(self, row: Row) -> PoolRows | Missing:
+    def _pool_of(self, row: BatchEntry) -> PoolRows | Missing:
         table = self.rows.table
         return self._steps_of(table.streams[row.stream]).pool_of(table, row.stream, row.place)
 
-    def _steps_of(self, stream: Stream) -> Steps:
+    def _steps_of(self, stream: StreamOrder) -> Steps:
         """Return the steps of a stream, which begin again with each of its parts."""
         return replace(self._steps, base=stream.start_batch) if stream.is_cut else self._steps
 
-    def _dealt(self, row: Row, *, wait: bool) -> Pool | None:
+    def _dealt(self, row: BatchEntry, *, wait: bool) -> StepPool | None:
         while isinstance(at := self._pool_of(row), Missing):
             if not self.rows.plan(at, wait=wait):
                 return None
@@ -156,11 +156,11 @@ class StepPlanner:
         kept = None if self._handed is None else self._handed.are(at.numbers, self._steps.ranks, table)
         if isinstance(kept, Missing):
             return self._dealt(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
-        pool = Pool(at, found, stream)
+        pool = StepPool(at, found, stream)
         self._deal(pool, at, row.stream, kept)
         return pool
 
-    def _deal(self, pool: Pool, at: PoolRows, stream: int, kept: Array | None) -> None:
+    def _deal(self, pool: StepPool, at: PoolRows, stream: int, kept: Array | None) -> None:
         """Balance a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = pool.spans
