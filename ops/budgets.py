@@ -7,7 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.slices import int64, move_sequences, starts_of
+from seqflow.ops.shared.slices import int64, int64_or_largest, move_sequences, starts_of
 from seqflow.registry import MovedRows, op
 from seqflow.shape import InferenceContext
 from seqflow.signature import Positive
@@ -58,7 +58,7 @@ def truncate_together(
     """
     _refuse_other_number(columns, len(data))
     sizes = np.stack([int64(one) for one in lengths])
-    room = np.maximum(budget.astype(np.int64), 0)
+    room = np.maximum(int64_or_largest(budget), 0)
     kept = _poured(sizes, room) if how == "waterfall" else _levelled(sizes, room)
     values = [
         move_sequences(rows, starts_of(whole) + (whole - left if keep == "tail" else 0), left)

@@ -42,7 +42,7 @@ def group_order(
     >>> group_order(np.array([1, 0, 1, 3]))
     GroupOrderResult(order=array([1, 0, 2, 3]), lengths=array([1, 2, 0, 1]), back=array([1, 0, 2, 3]))
     """
-    copied = ids.astype(np.int64)
+    copied = ids.copy()
     if outside == "drop":
         inside = copied >= 0 if num_segments is None else (copied >= 0) & (copied < num_segments)
         kept = np.flatnonzero(inside)
@@ -79,5 +79,6 @@ def _grouped(ids: Array, num_segments: int | None) -> tuple[Array, Array]:
             f"ids[{int(np.argmax(ids < 0))}] is {ids[ids < 0][0]}, expected 0 or more",
             advice="outside='drop' omits such rows",
         )
-    count = int(ids.max(initial=-1)) + 1 if num_segments is None else num_segments
-    return kernels.group_rows(ids, count)
+    if num_segments is None:
+        num_segments = int(ids.max()) + 1 if len(ids) else 0
+    return kernels.group_rows(ids, num_segments)

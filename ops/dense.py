@@ -14,6 +14,7 @@ from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.exact import converted
 from seqflow.ops.shared.random_bits import random_bits, uniform
+from seqflow.ops.shared.scalars import cast_like_numpy
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import Dtype, NonNegative
@@ -271,8 +272,7 @@ def cast(x: Array, *, dtype: Dtype) -> Array:
         raise OpError(f"x is {x.dtype}, which does not cast to {dtype}")
     if dtype.kind in "iu" and x.dtype.kind in "iuf" and not np.can_cast(x.dtype, dtype):
         _check_range(x, dtype)
-    with np.errstate(over="ignore"):
-        return x.astype(dtype, copy=False)
+    return cast_like_numpy(x, dtype)
 
 
 def _check_times(found: np.dtype[Any], dtype: np.dtype[Any]) -> None:

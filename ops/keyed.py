@@ -75,11 +75,11 @@ def keyed_select(
     >>> keyed_select(data, keys, lengths, counts, names=[7]).counts
     array([1, 1])
     """
-    keys, sizes = int64(keys), int64(lengths)
+    keys, sizes = keys.copy(), int64(lengths)
     kept = places_of(keys, checked_keys("names", names)) >= 0
     picked = np.flatnonzero(kept)
     values = move_sequences(data, starts_of(sizes)[picked], sizes[picked])
-    return values, sizes[picked], keys[picked], kernels.segment_reduce("sum", kept, counts)
+    return values, sizes[picked], int64(keys[picked]), kernels.segment_reduce("sum", kept, counts)
 
 
 @op(
@@ -101,7 +101,7 @@ def keyed_permute(
     >>> keyed_permute(data, keys, lengths, counts, names=[8, 7])
     KeyedPermuteResult(values=array([1, 2, 3]), lengths=array([0, 2, 1]), keys=array([8, 7, 7]))
     """
-    keys, sizes, rows = int64(keys), int64(lengths), kernels.lengths_to_segment_ids(counts)
+    keys, sizes, rows = keys.copy(), int64(lengths), kernels.lengths_to_segment_ids(counts)
     places = places_of(keys, checked_keys("names", names))
     if (places < 0).any():
         i = int(np.argmax(places < 0))
@@ -110,7 +110,7 @@ def keyed_permute(
     order = kernels.group_rows(places, len(names))[0]
     order = order[kernels.group_rows(rows[order], len(counts))[0]]
     values = move_sequences(data, starts_of(sizes)[order], sizes[order])
-    return values, sizes[order], keys[order]
+    return values, sizes[order], int64(keys[order])
 
 
 @op(
@@ -183,7 +183,7 @@ def _grouped(
     duplicates: Duplicates,
 ) -> tuple[list[Array], list[Array]]:
     """Return the joined lists of each row for each group of keys; `groups` has the number of each in `asked`."""
-    keys, sizes, rows = int64(keys), int64(lengths), kernels.lengths_to_segment_ids(counts)
+    keys, sizes, rows = keys.copy(), int64(lengths), kernels.lengths_to_segment_ids(counts)
     places, num_rows = places_of(keys, asked), len(counts)
     known = np.flatnonzero(places >= 0)
     pairs = known[kernels.group_rows(places[known], len(asked))[0]]

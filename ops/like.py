@@ -7,6 +7,7 @@ import numpy as np
 from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_parts, positive_axes, positive_axis
+from seqflow.ops.shared.scalars import cast_like_numpy
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
 from seqflow.signature import Ints, Positive
@@ -54,7 +55,7 @@ def cast_like(x: Array, like: Array) -> Array:
     >>> cast_like(np.array([1.0, 2.0]), np.array([7], dtype=np.float32))
     array([1., 2.], dtype=float32)
     """
-    return x.astype(like.dtype, copy=False)
+    return cast_like_numpy(x, like.dtype)
 
 
 @op(
@@ -92,7 +93,7 @@ def sum_to(x: Array, like: Array) -> Array:
     array([4., 6.])
     """
     if x.shape == like.shape:
-        return x.astype(like.dtype, copy=False)
+        return cast_like_numpy(x, like.dtype)
     before = x.ndim - like.ndim
     pairs = zip(x.shape[max(before, 0) :], like.shape, strict=False)
     if before < 0 or any(mine != theirs != 1 for mine, theirs in pairs):
@@ -104,7 +105,7 @@ def sum_to(x: Array, like: Array) -> Array:
 def summed_like(x: Array, axes: tuple[int, ...], like: Array) -> Array:
     """Return the sum over axes in the shape and dtype of `like`; float16 is summed in float32, and cast once."""
     dtype = np.result_type(like.dtype, np.float32) if like.dtype.kind == "f" else like.dtype
-    return np.asarray(x.sum(axes, dtype).reshape(like.shape).astype(like.dtype, copy=False))
+    return cast_like_numpy(np.asarray(x.sum(axes, dtype).reshape(like.shape)), like.dtype)
 
 
 @op(

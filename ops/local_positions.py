@@ -4,7 +4,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpIndexError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import MovedRows, NoDerivative, op
@@ -44,7 +44,7 @@ def gather_within(
     array([12, 10, 20])
     """
     rows = kernels.lengths_to_segment_ids(picked)
-    return _at(data, int64(positions), int64(lengths), rows, fill, wrap)
+    return _at(data, int64_integers(positions, "positions"), int64(lengths), rows, fill, wrap)
 
 
 @op(
@@ -68,7 +68,7 @@ def gather_within_padded(
            [9, 0]])
     """
     rows = np.broadcast_to(np.arange(len(lengths))[:, None], positions.shape)
-    return _at(data, int64(positions), int64(lengths), rows, fill, wrap)
+    return _at(data, int64_integers(positions, "positions"), int64(lengths), rows, fill, wrap)
 
 
 def _at(
@@ -119,7 +119,7 @@ def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> 
     """
     first = np.arange(len(lengths)).reshape(-1, *[1] * (positions.ndim - 1))
     sequences = np.broadcast_to(first, positions.shape)
-    return _rows_of(int64(positions), int64(lengths), sequences, keep_missing)
+    return _rows_of(int64_integers(positions, "positions"), int64(lengths), sequences, keep_missing)
 
 
 @op(
@@ -140,7 +140,7 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     """
     first = kernels.lengths_to_segment_ids(picked).reshape(-1, *[1] * (positions.ndim - 1))
     sequences = np.broadcast_to(first, positions.shape)
-    return _rows_of(int64(positions), int64(lengths), sequences, keep_missing)
+    return _rows_of(int64_integers(positions, "positions"), int64(lengths), sequences, keep_missing)
 
 
 @op(

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import ShapeError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
@@ -120,7 +120,7 @@ def gather_matmul(x: Array, weight: Array, ids: Array, *, transpose: bool = Fals
     array([[4.],
            [3.]])
     """
-    order, lengths = kernels.group_rows(ids.astype(np.int64), len(weight))
+    order, lengths = kernels.group_rows(int64_integers(ids, "ids"), len(weight))
     sorted_y = segment_matmul(kernels.gather(x, order), weight, lengths, transpose=transpose)
     y = np.empty_like(sorted_y)
     y[order] = sorted_y
@@ -145,5 +145,5 @@ def outer_sums_by_id(a: Array, b: Array, ids: Array, like: Array) -> Array:
     <BLANKLINE>
            [[6.]]])
     """
-    order, lengths = kernels.group_rows(ids.astype(np.int64), len(like))
+    order, lengths = kernels.group_rows(int64_integers(ids, "ids"), len(like))
     return lengths_outer_sum(kernels.gather(a, order), kernels.gather(b, order), lengths)

@@ -8,8 +8,8 @@ values of all pairs. Arrow's map columns are read in this form: `c.lengths`, `c.
 import numpy as np
 
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array, int64_integers
-from seqflow.ops.shared.keys import checked_keys, in_turn, join_maps, row_sizes
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.keys import checked_keys, in_turn, join_maps, keys_in_turn, row_sizes
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import MovedRows, op
 from seqflow.signature import Ints
@@ -135,10 +135,7 @@ def merge_map_features(
     """
     ids = checked_keys("feature_ids", feature_ids, len(data))
     sizes, mask = _sizes_of_present(presence, lengths)
-    values, inner_keys = (
-        in_turn(data, sizes),
-        in_turn([int64_integers(one, "value_keys") for one in value_keys], sizes),
-    )
+    values, inner_keys = in_turn(data, sizes), keys_in_turn("value_keys", value_keys, sizes)
     keys = np.broadcast_to(ids, mask.shape)[mask]
     return values, sizes[mask], inner_keys, keys, np.count_nonzero(mask, axis=1)
 
@@ -163,11 +160,7 @@ def merge_multi_scalar_features(
     array([1, 1, 2])
     """
     sizes = np.stack([int64(one) for one in lengths], axis=1)
-    return (
-        in_turn(data, sizes),
-        sizes.sum(axis=1),
-        in_turn([int64_integers(one, "keys") for one in keys], sizes),
-    )
+    return in_turn(data, sizes), sizes.sum(axis=1), keys_in_turn("keys", keys, sizes)
 
 
 @op(
@@ -224,14 +217,7 @@ def merge_multi_map_features(
     array([7, 9])
     """
     values, sizes, joined, totals = join_maps(data, keys, lengths, counts)
-    rows = row_sizes(lengths, counts)
-    return (
-        values,
-        sizes,
-        in_turn([int64_integers(one, "value_keys") for one in value_keys], rows),
-        joined,
-        totals,
-    )
+    return values, sizes, keys_in_turn("value_keys", value_keys, row_sizes(lengths, counts)), joined, totals
 
 
 def _sizes_of_present(presence: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import ShapeError
-from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import MovedRows, op
 from seqflow.shape import Dimension, InferenceContext
@@ -106,9 +106,8 @@ def gather_by_key(shards: list[Array], keys: Array) -> Array:
 
 def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
     """Return the rows of one remainder after another, and the number of rows of each."""
-    remainders = int64_integers(keys, "keys")
-    remainders %= parts
-    return kernels.group_rows(remainders, parts)
+    wide = np.dtype(np.uint64 if keys.dtype == np.uint64 else np.int64)
+    return kernels.group_rows(keys.astype(wide) % wide.type(parts), parts)
 
 
 @op(

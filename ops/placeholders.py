@@ -7,7 +7,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.grids import cells_of, merged_grids, sequence_of
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import NoDerivative, op
@@ -120,7 +120,7 @@ def image_ids(starts: Array, extents: Array, images: Array, lengths: Array) -> A
 
 def _inside(starts: Array, sizes: Array, images: Array, lengths: Array) -> tuple[Array, Array]:
     """Return the first row of each image and the rows of all images; raise OpError if they are outside or overlap."""
-    places, room = int64(starts), kernels.expand(lengths, images)
+    places, room = int64_integers(starts, "starts"), kernels.expand(lengths, images)
     full = sizes > 0
     # not `places + sizes > room`: the sum may overflow
     wrong = np.flatnonzero(full & ((places < 0) | (sizes > room) | (places > room - sizes)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpIndexError
-from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.arrays import Array, int64_counts, integers
 from seqflow.ops.shared.quantized_rows import RowLayout, Scale, dequantized, quantized, row_layout
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
@@ -224,7 +224,7 @@ def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array
     >>> sparse_lookup(np.array([0, 2, 1, 0]), np.array([1, -1, 0]), np.array([2, 2]))
     SparseLookupResult(values=array([1, 0, 1]), lengths=array([2, 1]))
     """
-    rows = kernels.gather(mapping, indices)
+    rows = kernels.gather(integers(mapping, "mapping"), indices)
     kept = rows >= 0
     return int64(rows[kept]), kernels.segment_reduce("sum", kept, lengths)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
@@ -352,7 +352,7 @@ def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) 
     array([[3, 0, 0],
            [0, 0, 5]])
     """
-    indices = int64(indices)
+    indices = int64_integers(indices, "indices")
     _check_updates(x, updates, indices)
     updates = cast_rows("updates", updates, x.dtype)
     scattered = np.array(x, order="C", subok=False)

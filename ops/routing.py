@@ -3,7 +3,7 @@
 import numpy as np
 
 from seqflow import kernels
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.indices import indices_below
 from seqflow.ops.shared.weights import weighted_dtype
 from seqflow.registry import op
@@ -30,7 +30,7 @@ def route_topk(
     RouteTopkResult(tokens=array([0, 1, 0, 1]), lengths=array([1, 1, 2]), choices=array([1, 2, 0, 3]))
     """
     top_k = max(experts.shape[1], 1)
-    choices, lengths = kernels.group_rows(experts.reshape(-1).astype(np.int64), num_experts)
+    choices, lengths = kernels.group_rows(int64_integers(experts, "experts").reshape(-1), num_experts)
     if capacity is not None:
         choices = choices[kernels.lengths_to_positions(lengths) < capacity]
         lengths = np.minimum(lengths, min(capacity, kernels.max_length(lengths)))

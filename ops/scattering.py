@@ -9,6 +9,7 @@ from seqflow.kernels.checks import checked_indices
 from seqflow.ops.like import infer_like
 from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.axes import check_parts, positive_axis
+from seqflow.ops.shared.scalars import cast_like_numpy
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
 from seqflow.registry import op
@@ -50,7 +51,7 @@ def scatter_rows(
 def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
     """Return the sums of the rows with the numbers `kept` at their `places`."""
     order, sizes = kernels.group_rows(places, len(like))
-    return kernels.gather_segment_reduce("sum", rows, kept[order], sizes).astype(like.dtype, copy=False)
+    return cast_like_numpy(kernels.gather_segment_reduce("sum", rows, kept[order], sizes), like.dtype)
 
 
 @op(
@@ -119,7 +120,7 @@ def _pooled(
     rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
     factors = None if weights is None else weights.astype(rows.dtype, copy=False)
     sums = kernels.scatter_segments(rows, indices, lengths, factors, len(like), ignore_index)
-    return sums.astype(like.dtype, copy=False)
+    return cast_like_numpy(sums, like.dtype)
 
 
 @op(
@@ -206,8 +207,9 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     array([0., 5., 0.])
     """
     _check_put(rows.shape, positions.shape, like.shape)
+    rows = cast_like_numpy(rows, like.dtype)
     if positions.ndim == like.ndim:
-        return kernels.put_elements(rows.astype(like.dtype, copy=False), positions, lengths)
+        return kernels.put_elements(rows, positions, lengths)
     places = _places(positions, lengths)
     out = np.zeros(like.shape, like.dtype)
     used = places >= 0
@@ -278,7 +280,7 @@ def _check_put(rows: tuple[int, ...], positions: tuple[int, ...], like: tuple[in
 def _places(positions: Array, lengths: Array) -> Array:
     """Return the rows at positions inside sequences; -1 stays -1."""
     column = (-1, *[1] * (positions.ndim - 1))
-    positions = positions.astype(np.int64)
+    positions = int64_integers(positions, "positions")
     beyond = (positions < -1) | (positions >= lengths.astype(np.int64).reshape(column))
     if beyond.any():
         place = [int(i[0]) for i in np.nonzero(beyond)]
@@ -331,7 +333,7 @@ def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Arra
 def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
     """Return the row of each element's position, and whether the position is not -1."""
     column = (-1, *[1] * (positions.ndim - 1))
-    positions = positions.astype(np.int64)
+    positions = int64_integers(positions, "positions")
     lengths = lengths.astype(np.int64)
     beyond = (positions < -1) | (positions >= kernels.expand(lengths, lengths).reshape(column))
     if beyond.any():
@@ -345,7 +347,7 @@ def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
 
 @op(
     "number data[S, *d], int ids[N] -> rows[N, *d]",
-    known_as="reduced row of each element's segment; df.groupby.transform",
+    known_as="reduced row of each element's segment",
     moves="",
     grad={"data": "scatter_inside(d.rows, ids, data)"},
 )

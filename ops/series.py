@@ -7,7 +7,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
@@ -41,14 +41,14 @@ def lengths_range(
     >>> lengths_range(np.array([0, 8]), np.array([3, 2]), np.array([1, -2]))
     LengthsRangeResult(values=array([0, 1, 2, 8, 6, 4]), lengths=array([3, 3]))
     """
-    begin, end = (_exact(name, one) for name, one in (("start", start), ("stop", stop)))
-    by = np.ones(len(begin), np.int64) if step is None else _exact("step", step)
+    begin, end = int64_integers(start, "start"), int64_integers(stop, "stop")
+    by = np.ones(len(begin), np.int64) if step is None else int64_integers(step, "step")
     wrong = np.flatnonzero(by == 0)
     if len(wrong):
         raise OpError(f"step[{wrong[0]}] is 0, expected a step up or down")
-    # in Python's integers: a difference of two of int64 may not fit int64
+    # in Python's integers, without len(): a difference of two of int64 may not fit int64
     rows = zip(begin.tolist(), end.tolist(), by.tolist(), strict=True)
-    sizes = [len(range(a, b + (1 if c > 0 else -1) * inclusive, c)) for a, b, c in rows]
+    sizes = [max(0, -((a - b - (1 if c > 0 else -1) * inclusive) // c)) for a, b, c in rows]
     total = sum(sizes)
     if max_total is not None and total > max_total:
         raise OpError(f"the ranges have {total} numbers, expected at most max_total = {max_total}")
@@ -58,14 +58,6 @@ def lengths_range(
     values *= kernels.expand(by, lengths)
     values += kernels.expand(begin, lengths)
     return values, lengths
-
-
-def _exact(name: str, numbers: Array) -> Array:
-    if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
-        i = int(np.argmax(numbers > np.iinfo(np.int64).max))
-        raise OpError(f"{name}[{i}] is {numbers[i]}, which int64 cannot hold")
-    exact: Array = numbers.astype(np.int64)
-    return exact
 
 
 @op(

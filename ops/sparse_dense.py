@@ -9,6 +9,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.indices import indices_below
+from seqflow.ops.shared.keys import checked_keys, places_of
 from seqflow.registry import NoDerivative, op
 from seqflow.signature import Ints, NonNegative
 
@@ -120,31 +121,14 @@ def sparse_to_dense_mask(
            [-1., -1.],
            [-1., -1.]])
     """
-    columns, known = _columns(int64_integers(indices, "indices"), mask)
+    columns = places_of(indices, checked_keys("mask", mask))
+    known = np.flatnonzero(columns >= 0)
     shape = len(lengths), len(mask)
     check_memory((*shape, *values.shape[1:]), values.dtype)
-    places = kernels.lengths_to_segment_ids(lengths)[known] * shape[1] + columns
+    places = kernels.lengths_to_segment_ids(lengths)[known] * shape[1] + columns[known]
     dense = np.empty((shape[0] * shape[1], *values.shape[1:]), values.dtype)
     dense[...] = default
     dense[places] = values[known]
     presence = np.zeros(shape[0] * shape[1], bool)
     presence[places] = True
     return dense.reshape(*shape, *values.shape[1:]), presence.reshape(shape)
-
-
-def _columns(ids: Array, mask: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the column of each id that the mask lists, and the positions of these ids."""
-    try:
-        listed = np.array(mask, np.int64)
-    except OverflowError:
-        raise OpError(f"mask is {list(mask)}, expected ids that int64 can hold") from None
-    order = np.argsort(listed, kind="stable")
-    listed = listed[order]
-    same = np.flatnonzero(listed[1:] == listed[:-1])
-    if len(same):
-        first, second = order[same[0]], order[same[0] + 1]
-        raise OpError(f"mask[{second}] is {mask[second]}, the same id as mask[{first}]")
-    found = np.searchsorted(listed, ids)
-    known = np.flatnonzero(found < len(listed))
-    known = known[listed[found[known]] == ids[known]]
-    return order[found[known]], known

@@ -5,7 +5,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.ops.shared.slices import int64, int64_or_largest, starts_of
 from seqflow.registry import MovedRows, op
 
 
@@ -30,7 +30,7 @@ def stride_within(
     StrideWithinResult(values=array([1, 3, 5, 4]), lengths=array([2, 2]))
     """
     sizes = int64(lengths)
-    by = np.ones(len(sizes), np.int64) if step is None else step.astype(np.int64)
+    by = np.ones(len(sizes), np.int64) if step is None else int64_or_largest(step)
     wrong = np.flatnonzero(by == 0)
     if len(wrong):
         raise OpError(f"step[{wrong[0]}] is 0, expected a step forward or backward")
@@ -51,9 +51,7 @@ def _clipped(places: Array | None, default: Array, sizes: Array, back: Array) ->
     """Return places from the start of each sequence, from 0 to its length, or from -1 to its last row backwards."""
     if places is None:
         return default
-    if places.dtype == np.uint64:
-        places = np.minimum(places, np.uint64(np.iinfo(np.int64).max))
-    given = places.astype(np.int64)
+    given = int64_or_largest(places)
     from_start = np.where(given < 0, given + sizes, given)
     clipped: Array = np.clip(from_start, np.where(back, -1, 0), np.where(back, sizes - 1, sizes))
     return clipped

@@ -186,11 +186,9 @@ def split_text(
     drops = not keep_empty or by_space
     found, counts = [], []
     for text in to_strings(data, lengths, errors).to_pylist():
-        pieces = _pieces(text.strip() if by_space else text, cuts, most, keep_delimiter, by_character)
-        if by_space and pieces[-1] and len(pieces) // (1 + keep_delimiter) == most + (not keep_delimiter):
-            pieces[-1] += text[
-                len(text.rstrip()) :
-            ]  # as in Python, the rest keeps the white space at its end
+        pieces = _pieces(text.lstrip() if by_space else text, cuts, most, keep_delimiter, by_character)
+        if by_space and not pieces[-1]:  # white space at the end does not cut
+            del pieces[-1 - keep_delimiter :]
         pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
         found += pieces
         counts.append(len(pieces))

@@ -8,6 +8,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.keys import find_keys
 from seqflow.ops.shared.vocabulary_table import VocabularyTable, read_table
 from seqflow.registry import op
 
@@ -30,7 +31,7 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
     >>> encode(np.array([700, 30, 5]), sf.Vocabulary([30, 700]).freeze())
     array([2, 1, 0])
     """
-    encoded = kernels.find_words(_table(vocabulary, "integers").slots, ids)
+    encoded = find_keys(_table(vocabulary, "integers").slots, ids)
     if on_unknown == "raise":
         _refuse_unknown("ids", encoded, lambda i: ids.ravel()[i])
     return encoded

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,8 @@ from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, ran
 from seqflow.providers.folders import Folders
 from seqflow.providers.source import Block, Source, Steps, UnfitRow, Wanted, bad_row_error
 from seqflow.record import BadRow
-from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.record import Tensor
-from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import Selection, Table
 
 _WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
@@ -156,7 +154,7 @@ class Reader(NamedTuple):
             start = 0 if rows is None else rows.start
             return KeptRows(table, range(start, start + table.num_rows), 0)
         if block.num_rows == 0:
-            return KeptRows(empty_table(schema), range(0), block.left_out or 0)
+            return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
         inner, where, full = block.of, self.filter, self.filter.with_columns(schema)
         key, chosen, span, kept = (inner.origin, inner.index), None, None, 0
         if rows is not None:
@@ -354,39 +352,12 @@ def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
     count = int(np.count_nonzero(mask))
     if count == len(mask):
         return chosen
-    if any(is_any_level(kind, _cannot_be_filtered) for kind in chosen.schema.types):
-        return _encoded(take_table(chosen, np.flatnonzero(mask)), schema)
     return chosen.filter(pa.array(mask))
-
-
-def _cannot_be_filtered(kind: pa.DataType) -> bool:
-    """Return whether Arrow's `filter` doesn't take arrays of a type."""
-    return pa.types.is_run_end_encoded(kind) or any(holds(kind) for holds in TEXT_VIEWS)
-
-
-def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Encode columns with run ends again, which `take_table` has decoded."""
-    import pyarrow.compute as pc
-
-    for at, expected in enumerate(schema):
-        if pa.types.is_run_end_encoded(expected.type) and table.schema.field(at).type != expected.type:
-            values = table.column(at).cast(expected.type.value_type)
-            table = table.set_column(at, expected, pc.run_end_encode(values, expected.type.run_end_type))
-    return table
 
 
 def without_columns(rows: int) -> pa.Table:
     """Return a table of rows without columns: sources read no columns as no rows."""
     return pa.table({"": pa.nulls(rows)}).select([])
-
-
-@lru_cache(maxsize=16)
-def empty_table(schema: pa.Schema) -> pa.Table:
-    """Return a table without rows; run ends inside other types, of which Arrow makes no array, are decoded types."""
-    try:
-        return schema.empty_table()
-    except pa.ArrowNotImplementedError:
-        return pa.schema([field.with_type(decoded_type(field.type)) for field in schema]).empty_table()
 
 
 def _joined(tables: list[Table]) -> Table:

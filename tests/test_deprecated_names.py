@@ -13,7 +13,7 @@ import seqflow as sf
 from seqflow import auto, ops, registry
 from seqflow.deprecated_names import renamed_fields, with_new_names
 from seqflow.errors import NetError, OpError, OpTypeError
-from seqflow.identity.sections import differences
+from seqflow.identity.differences import differences
 from seqflow.signature import Scalar
 
 DATA, LENGTHS = np.array([1, 2, 3]), np.array([2, 0, 1])

@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.error import MAX_INT64
 from seqflow.ops.shared.slices import int64, starts_of
 
 
@@ -27,7 +28,16 @@ def checked_keys(name: str, keys: Sequence[int], expected: int | None = None) ->
 
 def places_of(keys: Array, names: Array) -> Array:
     """Return the position of each key in the list of distinct names; -1 if it is not among them."""
-    return kernels.find_words(kernels.hash_slots(names), keys) - 1
+    return find_keys(kernels.hash_slots(names), keys) - 1
+
+
+def find_keys(slots: Array, keys: Array) -> Array:
+    """Return the id of each key in a table of int64, 0 if it is missing, as are all keys beyond int64."""
+    if keys.dtype != np.uint64:
+        return kernels.find_words(slots, keys)
+    beyond = keys > np.uint64(MAX_INT64)
+    found: Array = np.where(beyond, 0, kernels.find_words(slots, keys.astype(np.int64)))
+    return found
 
 
 def refuse_duplicates(keys: Array, places: Array, rows: Array, order: Array) -> None:
@@ -50,6 +60,11 @@ def in_turn(data: list[Array], sizes: Array) -> Array:
     return rows
 
 
+def keys_in_turn(name: str, keys: list[Array], sizes: Array) -> Array:
+    """Return `in_turn` of keys as int64; raise KernelError for a key that int64 cannot hold."""
+    return in_turn([int64_integers(one, name) for one in keys], sizes)
+
+
 def row_sizes(lengths: list[Array], counts: list[Array]) -> Array:
     """Return the number of values in all lists of a row, for each input: [B, F]."""
     totals = [kernels.segment_reduce("sum", *pair) for pair in zip(lengths, counts, strict=True)]
@@ -63,5 +78,4 @@ def join_maps(
     pairs = np.stack([int64(one) for one in counts], axis=1)
     values = in_turn(data, row_sizes(lengths, counts))
     sizes = in_turn([int64(one) for one in lengths], pairs)
-    joined = in_turn([int64_integers(one, "keys") for one in keys], pairs)
-    return values, sizes, joined, pairs.sum(axis=1)
+    return values, sizes, keys_in_turn("keys", keys, pairs), pairs.sum(axis=1)

@@ -52,6 +52,12 @@ def filled(shape: tuple[int, ...], fill: Any, dtype: np.dtype[Any]) -> Array:
     return zeros
 
 
+def cast_like_numpy(rows: Array, dtype: np.dtype[Any]) -> Array:
+    """Return rows in another dtype as NumPy casts them, without its warning that floats become infinite."""
+    with np.errstate(over="ignore"):
+        return rows.astype(dtype, copy=False)
+
+
 def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
     """Return rows in another dtype; raise OpError for the first element that it cannot hold. Floats are rounded."""
     if rows.dtype == dtype:

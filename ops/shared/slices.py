@@ -6,11 +6,17 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, output
+from seqflow.kernels.error import MAX_INT64
 
 
 def int64(lengths: Array) -> Array:
     """Return a copy of lengths as int64, to read them more than once: another thread may change the original."""
     return lengths.astype(np.int64)
+
+
+def int64_or_largest(limits: Array) -> Array:
+    """Return a copy of limits as int64: its largest number for those above it, which no array reaches."""
+    return int64(np.minimum(limits, np.uint64(MAX_INT64)) if limits.dtype == np.uint64 else limits)
 
 
 def starts_of(lengths: Array) -> Array:

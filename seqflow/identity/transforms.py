@@ -1,7 +1,6 @@
 """Identity of `prepare` and `net`: statements and constants of a net, code or version of a function."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,21 +31,10 @@ def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | 
     return {**_function_identity(transform, version), "names": {"function": name_of(transform)}}
 
 
-def same_transform(then: Any, now: Any) -> bool:
-    """Return whether two identities are equal, apart from entries for messages."""
-    return bool(_counted(then) == _counted(now))
-
-
 def name_of(function: Any) -> str:
     """Return the name of a function, or of the class of a callable object."""
     function = getattr(function, "func", function)  # a partial has no name of its own
     return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def _counted(identity: Any) -> Any:
-    if not isinstance(identity, Mapping):
-        return identity
-    return {name: part for name, part in identity.items() if name not in SHOWN}
 
 
 def _function_identity(function: Any, version: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.identity.sections import listed
+from seqflow.identity.differences import listed
 from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader, open_source
@@ -104,9 +104,9 @@ def _check_columns(
         schema = open_source(replace(job.source, paths=name, columns=None), job).schema
         kinds = {one.name: str(one.type) for one in schema}
         found += [
-            f"{path} has {one.name!r} as {kinds[one.name]}"
+            f"{path} has {one.path[-1]!r} as {kinds[one.path[-1]]}"
             for one in changed
-            if kinds.get(one.name, one.before) != one.before
+            if kinds.get(one.path[-1], one.before) != one.before
         ]
     # columns of folders, and those that all files together give another type, are of no single file
     why = f": {listed(found)}" if found else f", with {listed(added)}"

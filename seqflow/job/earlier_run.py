@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqflow.curation.rules import COMPARISON, RULES
+from seqflow.curation.rules import COMPARISON
 from seqflow.errors import JobError
 from seqflow.files.place import absolute, is_uri
-from seqflow.identity.sections import Difference, by_value, differences, listed, section
+from seqflow.identity.differences import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -104,18 +104,6 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     } | identity_of_mix(loader)
 
 
-def _rule_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    are_rules = isinstance(then, Mapping) and isinstance(now, Mapping)
-    if are_rules and then.get("comparison") != now.get("comparison"):
-        yield f"[{name}] compares rows in another way than the version of seqflow that has written it"
-    else:
-        yield from by_value(name, then, now)
-
-
-for _rule in RULES:
-    section(_rule.name, _rule_differences)
-
-
 def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
     """Return the differences of two identities of jobs.
 
@@ -160,11 +148,6 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = target.shown, target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
-    if content is None and (version := target.earlier_format) is not None:
-        raise JobError(
-            f"output: {name!r} holds the beginning of a run of seqflow {version}, which cut parts in another way\n"
-            "  go on with that version; --overwrite begins again"
-        )
     if content is None or not has_form(content, form):
         raise damaged_progress(target.progress)
     if not accept_changes:

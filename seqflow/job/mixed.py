@@ -57,4 +57,4 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
             if found.setdefault(key, value) != value:
                 found[f"{key} of {name}"] = value
         found[f"data of {name}"] = loader.pipeline.identity.data
-    return {**found, "mix": mix.pipeline.fingerprint()["settings"]}
+    return {**found, "mix": mix.pipeline.fingerprint(0)["settings"]}

@@ -5,12 +5,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.identity.modules import module_texts
-from seqflow.identity.sections import by_value, section
-from seqflow.identity.transform_differences import content_differences, is_texts
 
 
 def import_modules(names: tuple[str, ...], folder: Path) -> None:
@@ -45,13 +42,3 @@ def _on_path(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(entry)
-
-
-def _import_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if is_texts(then) and is_texts(now):
-        yield from content_differences("", then, now, {})
-    else:
-        yield from by_value(name, then, now)
-
-
-section("imports", _import_differences, may_change=True)

@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, OpError, ProviderError
-from seqflow.identity.sections import listed
+from seqflow.identity.differences import listed
 from seqflow.job.curated import columns_of_batches, curated, opened_columns
 from seqflow.job.features import constant_of, net_with_features
 from seqflow.job.inference import source_specs

@@ -14,7 +14,7 @@ from seqflow.files.outputs import last_manifest
 from seqflow.files.place import is_uri
 from seqflow.files.store import StoreFiles
 from seqflow.files.writing import StoreWriter
-from seqflow.identity.sections import listed
+from seqflow.identity.differences import listed
 from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
 from seqflow.job.job import Job

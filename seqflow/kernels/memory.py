@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqflow.kernels.error import beyond_memory
+from seqflow.kernels.error import MAX_INT64, beyond_memory
 
 LARGE = 1 << 28
 """Results of fewer bytes are not checked: asking for the free memory takes longer than it saves."""
@@ -15,8 +15,10 @@ _CGROUPS = Path("/sys/fs/cgroup")
 def check_memory(shape: Sequence[int], dtype: Any) -> None:
     """Raise KernelMemoryError when an array of this shape and dtype needs more bytes than are free."""
     needed = math.prod(shape) * dtype.itemsize
-    if needed >= LARGE and (free := free_bytes()) is not None and needed > free:
-        raise beyond_memory(needed, free)
+    if needed >= LARGE:
+        free = free_bytes()
+        if needed > (MAX_INT64 if free is None else free):
+            raise beyond_memory(needed, free)
 
 
 def free_bytes() -> int | None:

@@ -241,7 +241,7 @@ class EpochBatches:
         traces: list[Trace] = []
         before = 0
         with self._one("trace", number, epoch, traced=True) as (_, task):
-            for name, of, part in self.pipeline.parts_of(task):
+            for name, of, part in self.pipeline.parts_of(task, epoch):
                 rows = part.batches.size(part.number).rows
                 if row is None or before <= row < before + rows:
                     own = None if row is None else row - before
@@ -306,7 +306,7 @@ class EpochBatches:
                 "  use torchdata's StatefulDataLoader and its state_dict(), or num_workers=0; "
                 'loader.to("torch") makes batches in threads'
             )
-        return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint()}
+        return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint(self.place.epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
         """Begin the next iteration after the batch that was the last when the state was taken.
@@ -314,9 +314,9 @@ class EpochBatches:
         The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function,
         or what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
         `skip` may change, and `prepare` may change if no row is lost or repeated: at the end of a window, and
-        if batches are counted by the rows of the source. New files are accepted too: windows that were begun go
-        on as planned, all other blocks are ordered again after them, and later states list the change. The plan
-        and `window` may change at the beginning of an epoch.
+        if batches are counted by the rows of the source. New files are accepted too: a begun epoch ends with
+        the files of the state, and they join at the next. The plan and `window` may change at the beginning of an
+        epoch.
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch

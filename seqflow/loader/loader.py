@@ -269,7 +269,8 @@ def _windows(loader: Loader) -> str:
         return f"{_UNKNOWN} the stream, {each}"
     if not _lists_at_once(loader.pipeline):
         return f"{_UNKNOWN}, {each}"
-    windows = recipe.windows(loader.pipeline.listing.slices(), loader.place.epoch)
+    epoch = loader.place.epoch
+    windows = recipe.windows(loader.pipeline.of_epoch(epoch).listing.slices(), epoch)
     return f"{len(windows):,} of {format_bytes(int(windows.nbytes.sum()))}, {each}"
 
 
@@ -296,6 +297,7 @@ def _fill(loader: Loader) -> str:
     if not _has_index(loader) or not _lists_at_once(pipeline):
         return _UNKNOWN
     epoch = loader.place.epoch
+    pipeline = pipeline.of_epoch(epoch)
     windows = pipeline.recipe.windows(pipeline.listing.slices(), epoch)
     index = pipeline.lengths_index(anew=False)
     fill = index.fill(pipeline.recipe, windows[0], epoch) if len(windows) else None

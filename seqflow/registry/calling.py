@@ -12,12 +12,12 @@ from seqflow import kernels
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpError, OpTypeError, SeqflowError
 from seqflow.registry.errors import (
+    check_names,
     explain,
     explain_memory,
     missing_input,
     name_op,
     too_many_inputs,
-    unknown_names,
 )
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
@@ -173,7 +173,7 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
         values: tuple[Any, ...], given: tuple[Any, ...], extra: tuple[Any, ...], unknown: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         try:
-            unknown_names("argument", unknown, [*inputs, *(one.name for one in attributes)], signature)
+            check_names(name, signature, "argument", unknown, [*inputs, *(one.name for one in attributes)])
             if extra:
                 raise too_many_inputs(len(values) + len(extra), inputs, attributes)
             for input, value in zip(inputs, values, strict=True):

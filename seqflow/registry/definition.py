@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpTypeError, SeqflowError
-from seqflow.registry.errors import name_op, unknown_names
+from seqflow.registry.errors import check_names, name_op
 from seqflow.registry.gradients import Gradients, MovedRows
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.language import Name, OpCall
@@ -167,7 +167,7 @@ class OpDef:
         known = {attribute.name: attribute for attribute in self.attributes}
         if old_names(self.name):
             given = renamed_arguments(self.name, given)
-        self._refuse_unknown("attribute", given, known)
+        check_names(self.name, self.signature, "attribute", given, known)
         try:
             missing = next((one for one in self.required if one.name not in given), None)
             if missing is not None:
@@ -183,12 +183,6 @@ class OpDef:
         except SeqflowError as error:
             raise error.in_op(self.name) from None
         return checked
-
-    def _refuse_unknown(self, kind: str, given: Iterable[str], known: Collection[str]) -> None:
-        try:
-            unknown_names(kind, given, known, self.signature)
-        except OpTypeError as error:
-            raise error.in_op(self.name) from None
 
     def infer(
         self,
@@ -215,7 +209,8 @@ class OpDef:
         float32{3,4}
         """
         if not self.input_names.issuperset(specs):
-            self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
+            known = [one.name for one in self.signature.input_arguments]
+            check_names(self.name, self.signature, "input", specs, known)
         completed = self.complete(self.check_attributes(attributes or {}))
         from seqflow.registry.inference import CallOfSpecs, infer
 

@@ -33,14 +33,14 @@ def missing_input(name: str, op: str) -> OpTypeError:
     return OpTypeError(f"{name} is missing", advice=advice)
 
 
-def unknown_names(kind: str, given: Iterable[str], known: Iterable[str], signature: Signature) -> None:
-    """Raise OpTypeError when a name is not known; it names the nearest one, or what it is called here."""
+def check_names(op: str, signature: Signature, kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise OpTypeError when a name is not known to the op; it names the nearest one, or what it is called here."""
     known = list(known)
     wrong = next((name for name in given if name not in known), None)
     if wrong is not None:
         takes = ", ".join(known) or "none"
         message = f"there is no {kind} {wrong!r}{nearest_argument(wrong, known)}, expected {takes}"
-        raise OpTypeError(message, advice=str(signature))
+        raise OpTypeError(message, advice=str(signature)).in_op(op)
 
 
 def nearest_argument(name: str, known: Iterable[str]) -> str:

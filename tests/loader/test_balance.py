@@ -165,7 +165,7 @@ def test_a_cost_may_be_an_expression_or_a_column(folder):
 
 def test_a_state_names_the_balance_that_differs(folder):
     state = loader_of(folder, "packed").state_dict()
-    with pytest.raises(sf.OpError, match="balance=Balance"):
+    with pytest.raises(sf.OpError, match=r"batch\.balance\.\S+ was \S+ and is "):
         loader_of(folder, "packed", 2).load_state_dict(state)
 
 

@@ -1,5 +1,7 @@
 """Ids, indices and lengths of every integer dtype give what those of int64 give, for every op."""
 
+import re
+
 import numpy as np
 import pytest
 from every_op import EXAMPLES, OPS, returned
@@ -7,7 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 
-from seqflow.errors import SeqflowError
+import seqflow as sf
+from seqflow import ops
+from seqflow.errors import OpIndexError, SeqflowError
 from seqflow.signature.language import POINTING
 
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
@@ -109,3 +113,70 @@ def test_integers_of_any_width_are_those_of_int64(op, data):
 @settings(max_examples=EXAMPLES)
 def test_integers_of_any_width_are_those_of_int64_in_all_ops(op, data):
     check(op, data)
+
+
+LARGE = np.array([2**64 - 1, 2**63, 2**63 + 5], np.uint64)
+IDS = [
+    op
+    for op in DESCRIBED
+    if any(describes(one) and not one.is_lengths for one in op.signature.input_arguments)
+]
+
+
+@pytest.mark.parametrize("op", IDS, ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=5)
+def test_an_id_beyond_int64_is_never_a_negative_one(op, data):
+    inputs, attributes = data.draw(calls(op))
+    arguments = [one for one in op.signature.input_arguments if describes(one) and not one.is_lengths]
+    name = data.draw(st.sampled_from([one.name for one in arguments]))
+    assume(inputs[name] is not None)
+    array = np.array(each(inputs[name])[0])
+    assume(array.size and array.dtype.kind in "iu")
+    array = np.maximum(array, 0).astype(np.uint64)
+    array.flat[data.draw(st.integers(0, array.size - 1))] = large = data.draw(st.sampled_from(LARGE))
+    given = [array, *inputs[name][1:]] if isinstance(inputs[name], list) else array
+    found, negative = outcome(op, inputs | {name: given}, attributes), int(large) - 2**64
+    if isinstance(found, tuple):
+        assert not re.search(rf"(=|is) {negative}\b", found[1]), found[1]
+    elif large != LARGE[0]:  # -1 has other meanings
+        assert not any((one == negative).any() for one in found if one.dtype == np.int64)
+
+
+def test_keys_beyond_int64_are_keys():
+    near = LARGE.view(np.int64)
+    names, table = [*near.tolist(), 7], sf.Vocabulary([*near.tolist(), 7]).freeze()
+    keys, ones, one = np.append(LARGE, np.uint64(7)), np.ones(4, np.int64), np.array([4])
+    data = np.arange(4)
+    assert ops.encode(keys, table).tolist() == [0, 0, 0, 4]
+    with pytest.raises(OpIndexError, match=r"ids\[0\] = 18446744073709551615 is not in the vocabulary"):
+        ops.encode(keys, table, on_unknown="raise")
+    assert ops.sparse_to_dense_mask(data, -1, keys, one, mask=names).dense.tolist() == [[-1, -1, -1, 3]]
+    assert ops.keyed_select(data, keys, ones, one, names=names).keys.tolist() == [7]
+    assert [len(value) for value in ops.keyed_split(data, keys, ones, one, names=names).values] == [
+        0,
+        0,
+        0,
+        1,
+    ]
+    assert [len(value) for value in ops.regroup(data, keys, ones, one, groups=[names]).values] == [1]
+    with pytest.raises(sf.OpError, match=r"keys\[0\] = 18446744073709551615, in row 0, is not among names"):
+        ops.keyed_permute(data, keys, ones, one, names=names)
+    expected = [[i for i, key in enumerate(keys.tolist()) if key % 3 == part] for part in range(3)]
+    shards = ops.partition(data, keys, parts=3)
+    assert [shard.tolist() for shard in shards] == expected
+    assert [value.tolist() for value in ops.partition_sequences(data, keys, one, parts=3).values] == expected
+    assert ops.gather_by_key(shards, keys).tolist() == data.tolist()
+    assert ops.group_order(keys, num_segments=8, outside="drop").order.tolist() == [3]
+    with pytest.raises(OpIndexError, match=r"keys\[0\] = 18446744073709551615 is outside \[0, 8\)"):
+        ops.key_split(keys, num_keys=8)
+
+
+def test_limits_beyond_int64_limit_nothing():
+    data, lengths, large = np.arange(4), np.array([4]), LARGE[1:2]
+    cut = ops.truncate_together([data, data], [lengths, lengths], large, columns=2)
+    assert [value.tolist() for value in cut.values] == [data.tolist()] * 2
+    for start, stop, step in ((large, None, None), (None, large, None), (None, None, large)):
+        python = slice(*(None if one is None else int(one[0]) for one in (start, stop, step)))
+        found = ops.stride_within(data, lengths, start, stop, step).values.tolist()
+        assert found == list(range(4))[python]

@@ -20,6 +20,16 @@ def test_ranges_are_those_of_python():
 def test_int64_is_exact():
     most = 2**63 - 1
     assert ops.lengths_range(A([most - 2]), A([most])).values.tolist() == [most - 2, most - 1]
+    for start, stop, step in ((~most, most, 2**62), (most, ~most, ~most), (0, ~most, -3 * 2**61)):
+        found = ops.lengths_range(A([start]), A([stop]), A([step])).values.tolist()
+        assert found == list(range(start, stop, step))
+
+
+def test_a_range_over_all_of_int64_is_refused(monkeypatch):
+    for _ in range(2):
+        with pytest.raises(OpError, match="the result needs"):
+            ops.lengths_range(A([-(2**63)]), A([2**63 - 1]))
+        monkeypatch.setattr("seqflow.kernels.memory.free_bytes", lambda: None)  # on systems that do not tell
 
 
 def test_what_cannot_be_made_is_said_before_memory_is_taken():

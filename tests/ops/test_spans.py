@@ -57,3 +57,13 @@ def test_what_has_no_width_overlaps_nothing():
 def test_a_pattern_that_pythons_parser_does_not_take_is_an_error_of_ours(op, pattern):
     with pytest.raises(OpError, match="pattern is "):
         op(np.frombuffer(b"aa", np.uint8), A([2]), pattern=pattern)
+
+
+@pytest.mark.parametrize("pattern", [" *", "", r"\b", "x*", "(?=e)", "(?:b|)"])
+def test_words_are_the_pieces_of_split_text(pattern):
+    text = "to be  ex b"
+    pieces = ops.split_text(*texts(text), pattern=pattern, keep_empty=False)
+    starts, ends, counts = ops.word_offsets(*texts(text), pattern=pattern)
+    assert counts.tolist() == pieces.counts.tolist()
+    assert "".join(text[a:b] for a, b in zip(starts, ends, strict=True)) == pieces.values.tobytes().decode()
+    assert (ends - starts).tolist() == pieces.lengths.tolist()

@@ -66,9 +66,9 @@ def test_a_column_has_the_last_value_of_its_id_or_the_default(call):
 
 
 def test_a_mask_has_no_id_twice():
-    with pytest.raises(OpError, match=r"mask\[2\] is 5, the same id as mask\[0\]"):
+    with pytest.raises(OpError, match=r"mask\[2\] is 5, which is mask\[0\] already"):
         ops.sparse_to_dense_mask([1.0], 0.0, [5], [1], mask=[5, 7, 5])
-    with pytest.raises(OpError, match="expected ids that int64 can hold"):
+    with pytest.raises(OpError, match="which does not fit int64"):
         ops.sparse_to_dense_mask([1.0], 0.0, [5], [1], mask=[2**63])
 
 

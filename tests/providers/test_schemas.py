@@ -351,7 +351,7 @@ def test_another_schema_is_another_state(tmp_path: Path) -> None:
     write_all(tmp_path, a={"n": [1, 2]}, b={"n": [3, 4]})
     loader = sf.Loader(tmp_path, batch=1)
     next(iter(loader))
-    with pytest.raises(OpError, match="column 'n' was int64 and is double now"):
+    with pytest.raises(OpError, match=r"columns\.n was 'int64' and is 'double' now"):
         sf.Loader(tmp_path, batch=1, schema={"n": "float64"}).load_state_dict(loader.state_dict())
 
 

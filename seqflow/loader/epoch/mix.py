@@ -62,7 +62,7 @@ class FixedOrder:
         lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
         highs = np.ceil((start + count) * self._shares + margin).astype(np.int64)
         each = [np.arange(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             due = np.concatenate(
                 [
                     (ones + phase) / share

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
-from seqflow.identity.sections import differences, listed
+from seqflow.identity.differences import differences, listed
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.order.identity import FORMAT
@@ -18,7 +18,7 @@ _FORM = {
 }  # fmt: skip
 
 
-_PASS = 1 << 32
+PASS = 1 << 32
 """Distance between the epochs whose orders two passes over a source in an epoch have."""
 
 
@@ -75,9 +75,7 @@ class MixPosition(NamedTuple):
         """Return the place in a pass of a source; at most so many of its batches were handed out."""
         saved = self.members[member]
         at = saved["windows"].get("0") if number == len(saved["passes"]) else None
-        return Position(
-            self.epoch + _PASS * number, max(0, batch), None if at is None else Checkpoint(*at), 1
-        )
+        return Position(self.epoch + PASS * number, max(0, batch), None if at is None else Checkpoint(*at), 1)
 
 
 Place = Position | MixPosition
@@ -177,7 +175,8 @@ def check_settings(
     refused = [one for one in found if changes == "refuse" or one.section not in changed]
     if refused:
         can = len(changed) == len({one.section for one in found}) and what.startswith("load_state_dict")
-        advice = _ACCEPT if can else _SIZES if refused[0].section in AT_BEGINNING else ""
+        accept = _ADDED if "data" in changed else _ACCEPT
+        advice = accept if can else _SIZES if refused[0].section in AT_BEGINNING else ""
         raise OpError(f"{what}{listed([one.text for one in refused])}{advice}")
     return changed
 
@@ -186,6 +185,10 @@ AT_BEGINNING = ("batch", "window")
 """Settings that may change between two epochs, but not inside one."""
 _SIZES = "\n  it may change where an epoch begins: finish this one with what it was, or begin it again: set_epoch(…)"
 _ACCEPT = '\n  load_state_dict(state, changes="accept") goes on with what is new'
+_ADDED = (
+    '\n  load_state_dict(state, changes="accept") ends a begun epoch with the files of the state, and new ones join '
+    "at the next\n  set_epoch(…) begins it again with all files"
+)
 
 
 def _shown(value: Any) -> str:

@@ -175,8 +175,6 @@ class RowStream(StreamOrder):
     """Batches of n rows that run across windows with known rows: nothing is read to count them.
 
     `rows` are those of each window, and `before` those of the stream before the first of these windows.
-    `restarts` are pairs of a batch and its first row: from there on batches have n rows again, after an earlier
-    one was cut short because files were added after it.
     """
 
     crosses = True
@@ -188,42 +186,28 @@ class RowStream(StreamOrder):
         *,
         drop_last: bool = False,
         before: int = 0,
-        restarts: Sequence[tuple[int, int]] = ((0, 0),),
     ) -> None:
         ends = before + np.concatenate([[0], np.cumsum(np.asarray(rows, np.int64))]).astype(np.int64)
-        self.n, self.restarts = n, tuple(restarts)
+        self.n = n
         self.ends = array("q", ends.tobytes())
         """The first row of each window, and the row after the last."""
-        batch, row = self.restarts[-1]
         last = self.ends[-1]
-        most = batch + (last - row) // n if drop_last else int(self._begun(ends[-1:])[0])
-        self.kept = row + (most - batch) * n if drop_last else last
+        most = last // n if drop_last else -(-last // n)
+        self.kept = most * n if drop_last else last
         """Rows from this one on are in no batch."""
-        begun = np.minimum(self._begun(ends), most)
+        # rounded up: a batch that begins before a row counts, even if it ends after it
+        begun = np.minimum(-(-ends // n), most)
         self.skipped = int(begun[0])
         """Number of batches that begin before the first window, in an earlier part: places are counted after them."""
         super().__init__(len(ends) - 1, np.diff(begun))
 
-    def _begun(self, rows: Array) -> Array:
-        """int64: the number of batches that begin before each of some rows."""
-        batches, firsts = np.array(self.restarts, np.int64).T
-        at = np.searchsorted(firsts, rows, side="right") - 1
-        # rounded up: a batch that begins before a row counts, even if it ends after it
-        return np.asarray(batches[at] - (firsts[at] - rows) // self.n)
-
     def first_row(self, place: int) -> int:
         """Return the first row of a batch; the row after the last if there is no such batch."""
-        place += self.skipped
-        batch, row = self.restarts[-1]
-        if place < batch:
-            batch, row = next(one for one in reversed(self.restarts) if one[0] <= place)
-        return min(row + (place - batch) * self.n, self.ends[-1])
+        return min((place + self.skipped) * self.n, self.ends[-1])
 
     def row(self, number: int, stream: int, place: int) -> BatchEntry:
         start = self.first_row(place)
-        # batches before the last restart may be shorter
-        stop = min(start + self.n, self.ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
-        pieces = self._pieces(start, stop)
+        pieces = self._pieces(start, min(start + self.n, self.ends[-1]))
         window = pieces[0][0]
         return BatchEntry(number, stream, place, window, place - self.firsts[window], pieces)
 
@@ -244,18 +228,15 @@ class RowStream(StreamOrder):
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
         first, _ = super().windows_of(places)
-        batches, rows = np.array(self.restarts, np.int64).T
-        following = places + 1 + self.skipped
-        at = np.searchsorted(batches, following, side="right") - 1
         ends = np.frombuffer(self.ends, np.int64)
-        after = np.minimum(rows[at] + (following - batches[at]) * self.n, ends[-1])
+        after = np.minimum((places + 1 + self.skipped) * self.n, ends[-1])
         return first, np.searchsorted(ends, after - 1, side="right") - 1
 
     def read_until(self, position: int) -> int:
         """Return the position after the last window that is read for batches begun before a window, dropped
         batches included.
         """
-        begun = int(self._begun(np.array([self.ends[position]]))[0])
+        begun = -(-self.ends[position] // self.n)
         return bisect_left(self.ends, self.first_row(begun - self.skipped), lo=position)
 
     def dropped_of(self, position: int) -> int:
@@ -293,22 +274,16 @@ class Turns:
 
     There is a segment for each stream that ends: from batch `starts[s]` on, the streams `alive[s]` take turns,
     and before it `done[s]` batches of each stream have come. `counts` has None for a single stream whose count
-    is unknown. `kept` is the order before a change, and the first batch after it.
+    is unknown.
     """
 
-    def __init__(self, counts: Sequence[int | None], kept: "tuple[Turns, int] | None" = None) -> None:
+    def __init__(self, counts: Sequence[int | None]) -> None:
         self.starts: list[int] = []
         self.alive: list[list[int]] = []
         self._done: list[list[int]] = []
         done, at = [0] * len(counts), 0
-        if kept is not None:
-            turns, at = kept
-            upto = bisect_left(turns.starts, at)
-            self.starts, self.alive = turns.starts[:upto], turns.alive[:upto]
-            self._done = turns._done[:upto]
-            done = [turns.before(stream, at) for stream in range(len(counts))]
         # an unknown count makes one segment, which never ends
-        left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
+        left = [1 if count is None else count for count in counts]
         while any(left):
             alive = [stream for stream, one in enumerate(left) if one]
             self.starts.append(at)
@@ -383,12 +358,10 @@ class Table:
     what = "Loader"
     """Name of the loader in errors."""
 
-    def __init__(
-        self, streams: Sequence[StreamOrder], total: int | None = None, kept: tuple[Turns, int] | None = None
-    ) -> None:
+    def __init__(self, streams: Sequence[StreamOrder], total: int | None = None) -> None:
         self.streams = streams
         self.counted = all(one.counted for one in streams)
-        self.turns = Turns([one.planned if self.counted else None for one in streams], kept)
+        self.turns = Turns([one.planned if self.counted else None for one in streams])
         self.total = self.turns.total if total is None else total
         """Number of rows; None if it is not known yet."""
 

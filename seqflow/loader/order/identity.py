@@ -1,27 +1,22 @@
-"""Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
+"""Identity of settings and data in states and lengths indexes; the files that were added to the data."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from seqflow.deprecated_names import with_new_names
 from seqflow.errors import OpError
 from seqflow.files.place import Files, absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
+from seqflow.identity.differences import Difference, differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import digest_of_samples, sampled_digest
-from seqflow.identity.sections import by_value, differences, listed, section, shown
-from seqflow.identity.transform_differences import is_texts, transform_differences
 from seqflow.identity.transforms import transform_identity
-from seqflow.json_form import has_form, is_count
-from seqflow.kernels.arrays import Array
-from seqflow.loader.order.recipe import BLOCKS, Listing, Recipe
-from seqflow.loader.order.windows import Slices, Windows, deal_windows
-from seqflow.loader.plans.plan import permutation, plan_text
+from seqflow.json_form import has_form
+from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -29,7 +24,6 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
-_MISSING = object()
 _FILE = (str, object, object, object)
 """Entry of a file of the data: its path, size, rows and digest."""
 FORMAT = 2
@@ -54,7 +48,7 @@ class LoaderIdentity:
     listing: Listing
     version: str | None
     """Version of Python functions, if you give one."""
-    _transforms: dict[str, Any] = field(default_factory=dict, init=False)
+    transforms: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop what depends on the data: another process looks at the data itself."""
@@ -62,9 +56,9 @@ class LoaderIdentity:
 
     def transform(self, option: str) -> Any:
         """Return the identity of `prepare` or `net` as JSON; it is computed when it is first needed."""
-        if option not in self._transforms:
-            self._transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
-        return self._transforms[option]
+        if option not in self.transforms:
+            self.transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
+        return self.transforms[option]
 
     def look_at_functions(self) -> None:
         """Note the code of Python functions before they run, because running may change the objects they refer to."""
@@ -99,15 +93,15 @@ class LoaderIdentity:
         return {name: found for name in options if (found := self._of_conditions(name))}
 
     def _of_conditions(self, option: str) -> list[Any]:
-        if option not in self._transforms:
-            self._transforms[option] = [
+        if option not in self.transforms:
+            self.transforms[option] = [
                 # without constants as older versions wrote it
                 one.text
                 if option == "require" and not one.net.constants
                 else transform_identity(one.net, self.version)
                 for one in getattr(self.recipe, option)
             ]
-        found: list[Any] = self._transforms[option]
+        found: list[Any] = self.transforms[option]
         return found
 
     def index_key(self, lengths: str | None) -> dict[str, Any]:
@@ -307,50 +301,8 @@ def _valid(recipe: Recipe) -> bool | list[str]:
     return recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid)
 
 
-_FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
-
-
 _OF_FILES = ("rows", "blocks", "files", "damaged files")
 """Entries of a state about all files together: they differ if files were added, of which some may be damaged."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddedFiles:
-    """Files that were added after batch `batch - 1` of an epoch."""
-
-    epoch: int
-    batch: int
-    begun: tuple[int, ...]
-    """For each stream, the number of windows begun: they go on as they were planned."""
-    added: tuple[str, ...]
-    """New files, by their paths in a state."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
-
-
-def changes_of(state: Mapping[str, Any]) -> tuple[AddedFiles, ...]:
-    """Return the changes that a state lists; raise OpError when they are damaged, or have sizes as in version 0.2."""
-    found = state.get("changes", [])
-    if not has_form(found, _FORM) or any(
-        len(one["begun"]) != state["settings"].get("streams") for one in found
-    ):
-        raise OpError(
-            "load_state_dict: the changes of the state are damaged, expected what state_dict() gave"
-        )
-    if any(one.get("was") for one in found):
-        raise OpError(
-            "load_state_dict: the plan or the windows changed their size in the middle of the epoch, expected added "
-            "files alone\n  finish the epoch with seqflow 0.2, or begin it again: set_epoch(…)"
-        )
-    return tuple(
-        AddedFiles(one["epoch"], one["batch"], tuple(one["begun"]), tuple(one["added"])) for one in found
-    )
-
-
-def renamed(changes: Sequence[AddedFiles], folder: str) -> tuple[AddedFiles, ...]:
-    """Return changes with the current paths of their files, in `folder`."""
-    return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
 
 
 def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -386,39 +338,15 @@ def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         if folder + path not in present:
             return f"{path} is missing"
         if present[folder + path] != rest:
-            text = _of_files([[path, *rest]], [[path, *present[folder + path]]])
+            text = Difference(("data", "files", path), rest, present[folder + path]).text
             return f"{path} has changed since its rows were written: {text}"
     return None
 
 
-class ChangedColumn(NamedTuple):
-    """A column that is read of data of one time only, or whose type has changed."""
-
-    name: str
-    before: str | None
-    """Its type; None if the column was not read."""
-    now: str | None
-
-    @property
-    def text(self) -> str:
-        if self.before is None or self.now is None:
-            return f"column {self.name!r} is {'read now' if self.before is None else 'no longer read'}"
-        return f"column {self.name!r} was {self.before} and is {self.now} now"
-
-
-def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedColumn]:
-    """Return the columns that differ between some data and the data of now."""
-    if not has_form(before.get("columns"), [str]):
-        return []
-    kinds, of_now = (
-        {name: kind for name, _, kind in (text.partition(": ") for text in of["columns"])}
-        for of in (before, now)
-    )
-    return [
-        ChangedColumn(name, kinds.get(name), of_now.get(name))
-        for name in {**kinds, **of_now}
-        if kinds.get(name) != of_now.get(name)
-    ]
+def changed_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    """Return the columns, each the end of a path, that differ between some data and the data of now."""
+    found = differences({"data": before}, {"data": now})
+    return [one for one in found if one.path[1:2] == ("columns",) and len(one.path) == 3]
 
 
 def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
@@ -429,157 +357,3 @@ def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     return sorted(
         {path.removesuffix(first) for path in now if path == first or path.endswith("/" + first)}, key=len
     )
-
-
-def changed_windows(
-    recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[AddedFiles]
-) -> Iterator[list[Windows]]:
-    """Yield the windows of each stream of an epoch before its first change, and after each.
-
-    `slices` are those of all current files, `paths` their paths in a state.
-    """
-    none = np.zeros(0, np.int64)
-    no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)
-    is_new = [_is_of(slices, paths, {*change.added}) for change in changes]
-    present = ~np.any([np.zeros(len(slices.blocks), bool), *is_new], axis=0)
-    rest = slices.taken(np.flatnonzero(present[slices.numbers]))
-    dealt = _appended([no_windows] * recipe.streams, recipe, _drawn(rest, present), epoch, 0)
-    yield dealt
-    for number, change in enumerate(changes, 1):
-        kept = [
-            replace(of, numbers=of.numbers[:begun]) for of, begun in zip(dealt, change.begun, strict=True)
-        ]
-        begun, planned = (np.concatenate([of.numbers for of in windows]) for windows in (kept, dealt))
-        of_window = np.repeat(np.arange(len(dealt[0].starts) - 1), np.diff(dealt[0].starts))
-        left = dealt[0].slices.taken(np.flatnonzero(np.isin(of_window, np.setdiff1d(planned, begun))))
-        of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.numbers]))
-        present = present | is_new[number - 1]
-        rest = _drawn(of_new, present).joined(_drawn(left, present))
-        rest = rest.taken(np.lexsort((rest.starts, rest.numbers)))  # in the order of the source
-        dealt = _appended(kept, recipe, rest, epoch, number)
-        yield dealt
-
-
-def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> Array:
-    """bool[B]: whether each block comes from one of some files."""
-    chosen = np.array([paths.get(origin) in files for origin in slices.blocks.origins], bool)
-    return chosen[slices.blocks.file] if len(chosen) else np.zeros(0, bool)
-
-
-def _drawn(slices: Slices, present: Array) -> Slices:
-    """Return slices whose random numbers depend on the place of their blocks among the blocks that are present."""
-    return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
-
-
-def _appended(
-    before: Sequence[Windows], recipe: Recipe, rest: Slices, epoch: int, change: int
-) -> list[Windows]:
-    """Append the windows of the remaining blocks to those of each stream; `change` is 0 at the beginning of the
-    epoch.
-    """
-    purpose = (BLOCKS, change) if change else (BLOCKS,)
-    order = None if recipe.shuffle is None else permutation(len(rest), recipe.key(epoch, *purpose))
-    windows = Windows.cut(rest, order, recipe.window)
-    of_window = np.repeat(np.arange(len(windows)), np.diff(windows.starts))
-    places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
-    slices, starts, first = before[0].slices, before[0].starts, len(before[0].starts) - 1
-    slices = slices.joined(rest.taken(places))  # sorted by window, then by place in the source
-    starts = np.concatenate([starts, starts[-1] + windows.starts[1:]])
-    dealt = deal_windows(windows, recipe.streams, all_needed=not change)
-    return [
-        Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
-        for of, new in zip(before, dealt, strict=True)
-    ]
-
-
-# Differences
-
-
-def _data_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if isinstance(then, Mapping) and isinstance(now, Mapping):
-        yield from (f"the data have changed: {text}" for text in _of_data(then, now))
-    else:
-        yield from by_value(name, then, now)
-
-
-def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    # a file tells more than the number of rows
-    keys = dict.fromkeys(["files", "columns", *now, *then])
-    key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
-    columns = [one.text for one in changed_columns(then, now)]
-    before: Any = then.get(key)
-    after: Any = now.get(key)
-    if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
-        yield _of_files(before, after)
-    elif key == "digest":
-        yield "one of the files has another name, size or content"
-    elif key != "columns" or not columns:
-        yield f"{key} was {{}} and is {{}} now".format(*shown(before, after))
-    yield from columns
-
-
-def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
-    before, after = ({path: rest for path, *rest in files} for files in (then, now))
-    for path in [*before, *after]:
-        if path not in after:
-            return f"{path} is gone"
-        if path not in before:
-            return f"{path} is new"
-        (*sizes, content), (*new_sizes, new_content) = before[path], after[path]
-        counts = zip(sizes, new_sizes, ("bytes", "rows"), strict=True)
-        differing = [(had, has, unit) for had, has, unit in counts if None not in (had, has) and had != has]
-        if differing:
-            had_all = " and ".join(f"{had} {unit}" for had, _, unit in differing)
-            return f"{path} had {had_all}, and has {' and '.join(str(has) for _, has, _ in differing)} now"
-        if content != new_content:
-            return f"{path} has other content, of the same size"
-        if sizes != new_sizes:
-            known = ("were" if None in new_sizes else "were not", "are not" if None in new_sizes else "are")
-            return "the rows of {} {} known, and {} now".format(path, *known)
-    return "the files are in another order"
-
-
-def _pad_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if is_texts(then):
-        then = {column: with_new_names(text) for column, text in then.items()}
-    yield from by_value(name, then, now)
-
-
-def _plan_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    has_both = then is not None and now is not None
-    yield from by_value(name, *(map(plan_text, (then, now)) if has_both else (then, now)))
-
-
-def _shuffle_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    if None in (then, now):  # otherwise there are two seeds
-        orders = ("False" if seed is None else f"Shuffle({seed!r})" for seed in (then, now))
-        yield "{} was {} and is {} now".format(name, *orders)
-    else:
-        yield from by_value(name, then, now)
-
-
-def _condition_differences(name: str, then: Any, now: Any) -> Iterator[str]:
-    """Yield the differences of conditions one by one, if there are as many as before."""
-    are_nets = all(has_form(found, [{"net": [str]}]) for found in (then, now))
-    if are_nets and len(then) == len(now):
-        for before, after in zip(then, now, strict=True):
-            yield from transform_differences(name, before, after)
-    else:
-        yield from by_value(name, *(_statements(found) for found in (then, now)))
-
-
-def _statements(conditions: Any) -> Any:
-    """Return the statements of conditions, without what they read."""
-    are_nets = has_form(conditions, [{"net": [str]}])
-    return [one["net"][0] for one in conditions] if are_nets else conditions
-
-
-section("data", _data_differences)
-section("batch", _plan_differences)
-section("pad", _pad_differences)
-section("shuffle", _shuffle_differences)
-section("prepare", transform_differences, may_change=True)
-section("net", transform_differences, may_change=True)
-section("keep", _condition_differences)
-section("require", _condition_differences)
-section("skip", may_change=True)

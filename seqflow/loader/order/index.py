@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri
+from seqflow.files.place import LOCAL, Files, is_uri
 from seqflow.identity.content import cache_folder, digest_of_text
 from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array
@@ -374,8 +373,11 @@ class Indexing:
         identity: LoaderIdentity,
         lengths: Callable[[], str | None],
         measure: Callable[[Measured], None],
+        whole: "Indexing | None" = None,
     ) -> None:
         self.path, self._identity, self._planned, self._measure = path, identity, lengths, measure
+        self._whole = whole
+        """The index of more files, which has the lengths of these."""
         self.num_read_blocks = 0
         """Number of blocks that were read for the index, because no older index had their lengths."""
         self.lengths: LengthsIndex | None = None
@@ -418,7 +420,9 @@ class Indexing:
         data. Raise OpError when the file is not an index, or belongs to other data or settings; the message
         names the difference.
         """
-        if self.lengths is None or anew or update:
+        if self._whole is not None:
+            self.lengths = self.lengths or self._of_part(self._whole.read())
+        elif self.lengths is None or anew or update:
             self._check_indexable()
             if anew or update:
                 check_is_index(self.path)
@@ -431,6 +435,15 @@ class Indexing:
                 self.keep()
             self.lengths = read_index(self.path, self._slices, self._key())
         return self.lengths
+
+    def _of_part(self, whole: LengthsIndex) -> LengthsIndex:
+        measured = Measured(self._slices)
+        measured.add_measured(self._reusable())
+        if not measured.complete:
+            raise OpError(
+                f"the lengths index {self.path} lacks files of the epoch\n  begin it again: set_epoch(…)"
+            )
+        return LengthsIndex(measured.lengths, whole.whole_blocks)
 
     def measured(self) -> Measured:
         """Provide a collector for the lengths of what an epoch reads: `keep` makes the index of them."""

@@ -26,8 +26,6 @@ class BlockSlice:
     start: int = 0
     stop: int | None = None
     """The slice has rows start … stop - 1 of the block; None is the whole block."""
-    drawn: int | None = None
-    """Number from which `prepare` draws random numbers, if new files have changed the number of the block."""
 
     @property
     def num_rows(self) -> int | None:
@@ -57,11 +55,6 @@ class BlockSlice:
     def key(self) -> tuple[int, int]:
         """Number of the block and the first row: no other slice of the source has the same."""
         return self.number, self.start
-
-    @property
-    def random_key(self) -> tuple[int, int]:
-        """Numbers that seed the random ops of `prepare`."""
-        return self.number if self.drawn is None else self.drawn, self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +115,6 @@ class Slices(LazySequence[BlockSlice]):
     """int64: the first row of each slice in its block."""
     stops: Array
     """int64: the row after the last; -1 for a whole block."""
-    drawn: Array | None = None
-    """int64: `BlockSlice.drawn` of each; None if it is the number of the block."""
 
     @staticmethod
     def of(blocks: BlockColumns, window_bytes: int, *, sliced: bool) -> Slices:
@@ -157,10 +148,7 @@ class Slices(LazySequence[BlockSlice]):
 
     def item(self, at: int) -> BlockSlice:
         number, stop = int(self.numbers[at]), int(self.stops[at])
-        drawn = None if self.drawn is None else int(self.drawn[at])
-        return BlockSlice(
-            self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop, drawn
-        )
+        return BlockSlice(self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop)
 
     @property
     def rows(self) -> Array:
@@ -180,19 +168,6 @@ class Slices(LazySequence[BlockSlice]):
     def is_slice(self) -> Array:
         """bool: whether each is a part of a block."""
         return np.asarray(self.stops >= 0)
-
-    def taken(self, places: Array) -> Slices:
-        """Return some of them, in any order."""
-        drawn = None if self.drawn is None else self.drawn[places]
-        return Slices(self.blocks, self.numbers[places], self.starts[places], self.stops[places], drawn)
-
-    def joined(self, other: Slices) -> Slices:
-        """Return these and others of the same blocks."""
-        pairs = zip(self._columns(), other._columns(), strict=True)
-        return Slices(self.blocks, *(np.concatenate(pair).astype(np.int64) for pair in pairs))
-
-    def _columns(self) -> tuple[Array, ...]:
-        return self.numbers, self.starts, self.stops, self.numbers if self.drawn is None else self.drawn
 
 
 NO_SLICES = Slices.of(BlockColumns.of(()), 0, sliced=False)
@@ -303,16 +278,16 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
-def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> list[Windows]:
+def deal_windows(windows: Windows, streams: int) -> list[Windows]:
     """Return the windows of each stream, in order: each window is assigned to the stream with the fewest bytes
     so far.
 
     All slices of a block are assigned to one stream, so that no other reads the block. Raise OpError when
-    `all_needed` and a stream gets none.
+    a stream gets none.
     """
     if streams == 1:
         return [windows]
-    if all_needed and len(windows) < streams:
+    if len(windows) < streams:
         raise OpError(
             f"Loader: streams = {streams} needs as many windows, but the data are {len(windows)}\n"
             "  lower streams or window"
@@ -334,10 +309,7 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
             if sliced is not None:
                 of_block[sliced] = stream
         dealt[stream].append(number)
-    if (
-        all_needed
-        and (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None
-    ):
+    if (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None:
         raise OpError(
             f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together\n"
             "  lower streams, or write files with smaller row groups"

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow import kernels
-from seqflow.deprecated_names import with_new_names
 from seqflow.errors import BatchPlanError
+from seqflow.identity.differences import call_text
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.along import AlongColumns, check_carried, cut_outside, item_spans, without_wrong
@@ -297,7 +297,7 @@ class BatchPlan(ABC):
 
 def shown_plan(plan: BatchPlan) -> str:
     """Return the text of a plan, without fields that are newer than states and have their default."""
-    return plan_text(plan.to_dict())
+    return call_text(plan.to_dict())
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
@@ -509,18 +509,3 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
     windows = [of.windows[0] for of in batches]
     made = WindowBatches(one.plan, rows, pieces, one.ends[:1], first, one.columns, windows, source_rows[:-1])
     return made, kernels.lengths_to_offsets(counts)[:-1]
-
-
-def plan_text(plan: Any) -> str:
-    """Return the text of a plan from its `to_dict()`: its name and fields, in the form of a dataclass."""
-    # states of versions before 0.3 hold text, with names of arguments of then: remove in 0.5
-    return with_new_names(plan) if isinstance(plan, str) else _plan_part(plan)
-
-
-def _plan_part(value: Any) -> str:
-    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-        shown = ", ".join(f"{name}={_plan_part(of)}" for name, of in value.items() if name != "name")
-        return f"{value['name']}({shown})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name!r}: {_plan_part(of)}' for name, of in value.items())}}}"
-    return repr(tuple(value) if isinstance(value, list) else value)

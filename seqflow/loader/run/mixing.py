@@ -1,14 +1,13 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.identity.sections import by_value, section
 from seqflow.json_form import is_count, numbered
 from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
@@ -57,18 +56,6 @@ def _other_order(order: Any) -> str:
         f"the record of a mix has order {order}, expected {ORDER}: another version of seqflow made it, which puts "
         "the rows of the sources in another order"
     )
-
-
-def _differences(name: str, before: Any, after: Any) -> Iterator[str]:
-    """Yield the differences of two mixes; one sentence if their orders cannot be compared."""
-    orders = [one.get("order", 1) if isinstance(one, Mapping) else None for one in (before, after)]
-    if None in orders or orders[0] == orders[1]:
-        yield from by_value(name, before, after)
-    else:
-        yield _other_order(orders[0])
-
-
-section("mix", _differences)
 
 
 @dataclass(eq=False, repr=False)
@@ -150,9 +137,12 @@ class MixPipeline:
             run.table.check_end()
         return run
 
-    def parts_of(self, task: "MixTask") -> list[tuple[str | None, Pipeline, BatchTask]]:
+    def parts_of(self, task: "MixTask", epoch: int) -> list[tuple[str | None, Pipeline, BatchTask]]:
         """Return the batches of sources that a batch consists of, each with the name of its source."""
-        return [(self.names[member], self.members[member], part) for member, *_, part in task.parts]
+        return [
+            (self.names[member], self.members[member].of_epoch(epoch), part)
+            for member, *_, part in task.parts
+        ]
 
     def end_epoch(self) -> None:
         """Do nothing at the end of an epoch: sources that were read in part make no index."""
@@ -187,9 +177,9 @@ class MixPipeline:
         """Return the assignment of batches of the sources to the batches of an epoch."""
         return Picks(self.weights, self.rows, key_of(self.seed, epoch))
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Return the entries of a state besides the place."""
-        return {"settings": self._settings(), "sources": [one.fingerprint() for one in self.members]}
+    def fingerprint(self, epoch: int) -> dict[str, Any]:
+        """Return the entries of a state in an epoch besides the place."""
+        return {"settings": self._settings(), "sources": [one.fingerprint(epoch) for one in self.members]}
 
     def _settings(self) -> dict[str, Any]:
         weights = [one.to_json() if isinstance(one, Schedule) else one for one in self.weights]
@@ -216,8 +206,8 @@ class MixPipeline:
         start = MixPosition(
             int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
         )
-        # the changes are restored below: a source that refuses must not leave the others changed
-        picks, before = self.picks(start.epoch), [one.changes for one in self.members]
+        # restored below: a source that refuses must not leave the others changed
+        picks, before = self.picks(start.epoch), [one.earlier for one in self.members]
         try:
             for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
                 saved = start.members[number]
@@ -227,11 +217,10 @@ class MixPipeline:
                     number, len(saved["passes"]), picks.before(number, start.batch) - done
                 )
                 of_member = {"format": FORMAT, "by_rows": False, **source, **place.to_json()}
-                numbering = picks.numbering(number, done)
-                member.start_of(of_member, changes, f"load_state_dict: source {number}: ", numbering)
+                member.start_of(of_member, changes, f"load_state_dict: source {number}: ")
         except BaseException:
             for member, earlier in zip(self.members, before, strict=True):
-                member.changes = earlier
+                member.earlier = earlier
             raise
         return start
 

@@ -7,8 +7,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.transforms import name_of
@@ -16,6 +14,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan, Steps
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
+    PASS,
     Position,
     check_changes,
     check_loader_form,
@@ -25,7 +24,6 @@ from seqflow.loader.epoch.state import (
 )
 from seqflow.loader.epoch.table import (
     OWN_NUMBERS,
-    Missing,
     Numbering,
     RowStream,
     SingleRows,
@@ -33,14 +31,7 @@ from seqflow.loader.epoch.table import (
     Table,
 )
 from seqflow.loader.order.conditions import fulfilling
-from seqflow.loader.order.identity import (
-    AddedFiles,
-    LoaderIdentity,
-    added_files,
-    changed_windows,
-    changes_of,
-    renamed,
-)
+from seqflow.loader.order.identity import LoaderIdentity, added_files, check_same
 from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import StreamWindows, Windows, cut_windows, deal_windows
@@ -78,18 +69,38 @@ class Pipeline:
     """Totals over all batches of a step."""
     steps_of: int = 1
     """Number of batches of a rank in a step, if the plan has no balance."""
-    changes: tuple[AddedFiles, ...] = field(default=(), init=False)
-    """Files that were added after some batches of the epoch of a loaded state."""
+    earlier: "tuple[int, Pipeline] | None" = field(default=None, init=False)
+    """Epoch of a loaded state to whose data files were added since, and the pipeline of the files before them."""
 
     def __post_init__(self) -> None:
         self.listing = Listing(self.recipe)
         self._connect()
 
-    def _connect(self) -> None:
+    def _connect(self, whole: Indexing | None = None) -> None:
         self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
         self._kept, self._index = KeptWindow(), None
         if self.index is not None:
-            self._index = Indexing(self.index, self.identity, self._planned_lengths, self._measure)
+            self._index = Indexing(self.index, self.identity, self._planned_lengths, self._measure, whole)
+
+    def of_epoch(self, epoch: int) -> "Pipeline":
+        """Return the pipeline of the files of an epoch: files added inside an epoch join at the next one.
+
+        All passes of a mix in an epoch are of that epoch.
+        """
+        if self.earlier is None or self.earlier[0] != epoch % PASS:
+            return self
+        return self.earlier[1]
+
+    def _of_files(self, files: Collection[str]) -> "Pipeline":
+        """Return the same pipeline of some of the files, whose lengths are in the index of all of them."""
+        found, source = copy(self), self.recipe.source
+        # in the order of the source: of_files keeps the order that it is given
+        chosen = [name for name in source.files if name in files]
+        found.recipe, found.earlier = replace(self.recipe, source=source.of_files(chosen)), None
+        found.listing = Listing(found.recipe)
+        found._connect(self._index)
+        found.identity.transforms = self.identity.transforms  # noted before functions run
+        return found
 
     @property
     def threads(self) -> int:
@@ -141,6 +152,8 @@ class Pipeline:
 
     def run(self, start: Position, run_options: RunOptions) -> SourceRun:
         """Return a run of one pass over the source from a place on."""
+        if (of_epoch := self.of_epoch(start.epoch)) is not self:
+            return of_epoch.run(start, run_options)
         if self.recipe.functions:
             self.identity.look_at_functions()
         steps = self.steps(run_options.numbering)
@@ -202,9 +215,9 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    def parts_of(self, task: BatchTask) -> "list[tuple[str | None, Pipeline, BatchTask]]":
+    def parts_of(self, task: BatchTask, epoch: int) -> "list[tuple[str | None, Pipeline, BatchTask]]":
         """Return the batches of sources that a batch consists of, each with the name of its source in a mix."""
-        return [(None, self, task)]
+        return [(None, self.of_epoch(epoch), task)]
 
     @property
     def prepare_name(self) -> str | None:
@@ -274,59 +287,45 @@ class Pipeline:
         """Number of blocks that were read for the index, because no older index had their lengths."""
         return 0 if self._index is None else self._index.num_read_blocks
 
-    def table(
-        self, epoch: int, *, counted: bool = False, before_last_change: bool = False
-    ) -> tuple[StreamWindows, Table]:
+    def table(self, epoch: int, *, counted: bool = False) -> tuple[StreamWindows, Table]:
         """Return the windows of an epoch, and the table of its batches.
 
         Their batches are `counted` if possible, even if the index has to be made first.
         """
-        recipe, changes = self.recipe, [change for change in self.changes if change.epoch == epoch]
+        if (of_epoch := self.of_epoch(epoch)) is not self:
+            return of_epoch.table(epoch, counted=counted)
+        recipe = self.recipe
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             found = cut_windows(recipe.slices(), recipe.window)
             return StreamWindows(found=found), Table([StreamOrder(None)], self._given_total())
-        if not changes:
-            dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
-            return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
-        paths = [path for path, *_ in self.identity.files]
-        by_name = dict(zip(recipe.source.files, paths, strict=True))
-        layouts = changed_windows(recipe, self.listing.slices(), by_name, epoch, changes)
-        dealt = next(layouts)
-        table = self._table_of(dealt, epoch, counted)
-        for change in changes[:-1] if before_last_change else changes:
-            dealt = next(layouts)
-            table = self._table_of(dealt, epoch, counted, (table, change.batch))
-        return StreamWindows(dealt), table
+        dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
+        return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
 
     def _given_total(self) -> int | None:
         steps = self.recipe.steps_per_epoch
         return None if steps is None else steps * self.deal.world_size
 
-    def _table_of(
-        self, dealt: Sequence[Windows], epoch: int, counted: bool, kept: tuple[Table, int] | None = None
-    ) -> Table:
-        """Return the table of some windows; `kept` is the table before a change, and the first batch after it."""
+    def _table_of(self, dealt: Sequence[Windows], epoch: int, counted: bool) -> Table:
+        """Return the table of some windows."""
         recipe, plan = self.recipe, self.recipe.batch
-        before = None if kept is None else (kept[0].turns, kept[1])
         rows = self._rows_of(dealt)
         if rows is not None and recipe.of_rows:
-            return Table([SingleRows(of) for of in rows], None, before)
+            return Table([SingleRows(of) for of in rows])
         if rows is not None:
             assert plan.rows_across is not None
             streams: Sequence[StreamOrder] = [
-                RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=_restarts(kept, at))
-                for at, of in enumerate(rows)
+                RowStream(of, plan.rows_across, drop_last=plan.drop_last) for of in rows
             ]
-            return Table(streams, self._given_total(), before)
+            return Table(streams, self._given_total())
         counts: Sequence[list[int] | None] = [None] * recipe.streams
         # a missing index is made here only if counts are needed: an epoch makes it while it reads
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
             counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
         streams = [StreamOrder(len(windows), count) for windows, count in zip(dealt, counts, strict=True)]
-        return Table(streams, self._given_total(), before)
+        return Table(streams, self._given_total())
 
     def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
         """Return the rows of the windows of each stream, if batches have a fixed number of rows and run across
@@ -361,23 +360,13 @@ class Pipeline:
         settings = self.identity.settings(self.deal.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Return the entries of a state besides the place."""
-        data = self.identity.data
-        changes = {"changes": [change.to_json() for change in self.changes]} if self.changes else {}
-        return {"by_rows": self.counts_rows, "settings": self.settings(), "data": data, **changes}
+    def fingerprint(self, epoch: int) -> dict[str, Any]:
+        """Return the entries of a state in an epoch besides the place."""
+        data = self.of_epoch(epoch).identity.data
+        return {"by_rows": self.counts_rows, "settings": self.settings(), "data": data}
 
-    def start_of(
-        self,
-        state: Mapping[str, Any],
-        changes: str,
-        what: str = "load_state_dict: ",
-        numbering: Numbering = OWN_NUMBERS,
-    ) -> Position:
-        """Return the place of a saved state; raise OpError, its message beginning with `what`, when it does not fit.
-
-        `numbering` is the numbering of the steps of a mix.
-        """
+    def start_of(self, state: Mapping[str, Any], changes: str, what: str = "load_state_dict: ") -> Position:
+        """Return the place of a saved state; raise OpError, beginning with `what`, when it does not fit."""
         if self.recipe.source.read_once:
             raise OpError(
                 "load_state_dict: the source is a stream, which can be read once\n"
@@ -385,33 +374,37 @@ class Pipeline:
             )
         check_changes(changes)
         check_loader_form(state)
-        start, before, self.changes = Position.from_json(state), self.changes, changes_of(state)
-        try:
-            settings, data = self.settings(), self.identity.data
-            added, folder = added_files(state["data"], data)
-            refusal = self._refusal_of(added) if added and start.batch else None
-            if refusal is not None and changes == "accept":
-                raise OpError(f"{what}{refusal}")
-            also = {*(AT_BEGINNING if start.batch == 0 else ())}
-            if added and refusal is None:
-                also.add("data")
-            now = {"settings": settings, "data": data}
-            changed = check_same_source(what, state, now, changes, also)
-            check_streams(state["windows"], self.recipe.streams)
-            if "prepare" in changed and not self._may_prepare_anew(state):
-                raise OpError(
-                    f"{what}prepare has changed since the state was saved, so the next row is unknown: the "
-                    "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
-                )
-            if added:
-                self.changes = renamed(self.changes, folder)
-                if start.batch:  # before the first batch of an epoch nothing needs to be noted
-                    start = self._with_files(start, added, what, numbering)
-        except BaseException:
-            # a refused state leaves the loader as it was
-            self.changes = before
-            raise
+        if state.get("changes"):
+            raise OpError(
+                f"{what}files were added in the middle of the epoch, which versions of seqflow before 0.4 have done\n"
+                "  finish the epoch with that version, or begin it again: set_epoch(…)"
+            )
+        start, data = Position.from_json(state), self.identity.data
+        added, _ = added_files(state["data"], data)
+        also = {*(AT_BEGINNING if start.batch == 0 else ()), *(("data",) if added else ())}
+        now = {"settings": self.settings(), "data": data}
+        changed = check_same_source(what, state, now, changes, also)
+        check_streams(state["windows"], self.recipe.streams)
+        if "prepare" in changed and not self._may_prepare_anew(state):
+            raise OpError(
+                f"{what}prepare has changed since the state was saved, so the next row is unknown: the "
+                "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
+            )
+        # before the first batch of an epoch, new files join at once
+        earlier = self._before(state["data"], {*added}, what) if added and start.batch else None
+        if added and self._index is not None and self._index.path.exists():
+            self._index.read(update=True)
+        self.earlier = None if earlier is None else (start.epoch % PASS, earlier)
         return start
+
+    def _before(self, data: Mapping[str, Any], added: Collection[str], what: str) -> "Pipeline":
+        """Return the pipeline of the files without those added since some data were those of a state."""
+        files = zip(self.recipe.source.files, self.identity.files, strict=True)
+        found = self._of_files({name for name, (path, *_) in files if path not in added})
+        # files that were damaged then, and are gone now, had no rows
+        before, now = ({**of, "damaged files": None} for of in (data, found.identity.data))
+        check_same(what, {"data": before}, {"data": now}, "\n  begin the epoch again: set_epoch(…)")
+        return found
 
     def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
         """Return whether a changed `prepare` loses and repeats no row: batches are rows of the source, or a
@@ -421,70 +414,6 @@ class Pipeline:
             return state["batch"] == 0 or bool(state["by_rows"])
         # parts of jobs end where windows do: a job goes on with a mended net
         return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
-
-    def _with_files(self, start: Position, added: Sequence[str], what: str, numbering: Numbering) -> Position:
-        """Record files that were added at a place, which the windows after it include; return the place to go on."""
-        place = start._replace(batch=self._end_of_pool(start.batch, numbering))
-        earlier, change = self.changes, AddedFiles(start.epoch, place.batch, (), tuple(added))
-        # noted without its windows first: the tables before it, read below, show which were begun
-        self.changes = (*earlier, change)
-        if self._index is not None and self._index.path.exists():
-            self._index.read(update=True)
-        layout, table = self.table(start.epoch, before_last_change=True)
-        self._check_counts(table)
-        table = _resumed(table, layout, start)
-        begun = self._windows_begun(table, layout, place)
-        if self.steps() is None:  # states of older versions count the batches that fill the last round
-            place = place._replace(batch=min(place.batch, table.num_known))
-        # the rest of a pool may stay empty where the numbers of batches follow from those of rows
-        is_inside = start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
-        if is_inside and place.batch > (start.batch if table.total is None else table.total):
-            raise OpError(
-                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or that is "
-                "not known, since batches are not counted before reading\n  begin the epoch again: set_epoch(…)"
-            )
-        self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
-        return place if start.batch >= table.num_known else start
-
-    def _windows_begun(self, table: Table, layout: StreamWindows, place: Position) -> tuple[int, ...]:
-        """Return, for each stream, the number of windows of the batches before a place; windows not counted are
-        read.
-        """
-        run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), RunOptions.of_some())
-        begun = []
-        for number, stream in enumerate(table.streams):
-            places = table.turns.before(number, place.batch)
-            while isinstance(found := not places or stream.has(places - 1), Missing):
-                run.plan(found, wait=True)
-            if not found:
-                table.total = stream.planned  # fillers of the last round do not count as batches
-            last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
-            begun.append(last + 1 if found else stream.windows)
-        return tuple(begun)
-
-    def _end_of_pool(self, batch: int, numbering: Numbering) -> int:
-        """Return the batch after the steps that exchange rows with those before a batch."""
-        steps = self.steps(numbering)
-        if steps is None:
-            return batch
-        size = steps.size * (steps.pool or 1)
-        last = int(numbering.outer(np.array([batch - 1]))[0])
-        return max(batch, numbering.inner((last // size + 1) * size))
-
-    def _refusal_of(self, added: Sequence[str]) -> str | None:
-        """Return the reason why files may not be added in the middle of an epoch; None if they may."""
-        if not self.recipe.source.source_reads_columns:
-            return (
-                f"{added[0]} is new, but a block consists of several files, and new files change the blocks\n"
-                "  begin the epoch again: set_epoch(…)"
-            )
-        steps = self.steps()
-        if steps is not None and steps.pool is None:
-            return (
-                "files may not be added in the middle of an epoch where all steps of a window exchange rows\n"
-                "  give Balance(pool=…) a number, or begin the epoch again: set_epoch(…)"
-            )
-        return None
 
     def _planned_lengths(self) -> str | None:
         """Return the lengths that batches are planned on, as far as they are known before reading."""
@@ -550,17 +479,6 @@ def _resumed(table: Table, layout: StreamWindows, start: Position) -> Table:
     resumed = StreamOrder(layout.counts[0], base=at.position, first=at.first)
     resumed.add(at.batches)
     return Table([resumed], table.total)
-
-
-def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, int], ...]:
-    """Return the batches, and their rows, from which on batches of a stream have n rows: again after a change."""
-    if kept is None:
-        return ((0, 0),)
-    table, batch = kept
-    of = table.streams[stream]
-    assert isinstance(of, RowStream)
-    places = table.turns.before(stream, batch)
-    return (*of.restarts, (places, of.first_row(places)))
 
 
 def empty_source(recipe: Recipe) -> Record:

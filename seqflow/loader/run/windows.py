@@ -48,7 +48,7 @@ from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_ar
 from seqflow.record.record import parents_by_name
 from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record, split_rows
-from seqflow.record.run_ends import decoded_type, take_table
+from seqflow.record.run_ends import take_table
 from seqflow.record.selection import select_schema
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ def _result_of(run: Callable[[], T]) -> T | BaseException:
 
 
 def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> int:
-    block, start = one.random_key
+    block, start = one.key
     return key_of(block) if numbers is not None else key_of(block, start)
 
 
@@ -374,7 +374,7 @@ class WindowMaker:
         numbers = [*map(range, rows)]
         if is_plain:  # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            of_blocks = np.array([one.random_key[0] for one in run], np.uint64)
+            of_blocks = np.array([one.key[0] for one in run], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
             blocks = [one.block for one in run]
             ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
@@ -469,7 +469,7 @@ class WindowMaker:
             if isinstance(prepare, Net) and prepare.is_random:
                 own = RowRange(one.block, record.num_rows, numbers, _key_of(one, numbers))
                 keys = keys_of_rows([own], np.arange(start, stop))
-            return self._draws(epoch, PREPARE, one.random_key, keys)
+            return self._draws(epoch, PREPARE, one.key, keys)
 
         def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
@@ -584,7 +584,7 @@ class WindowMaker:
         if numbers is None:
             schema = source.schema
             chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
-            return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
+            return pa.table({field.name: pa.nulls(count, field.type) for field in chosen})
         rows = range(min(numbers), max(numbers) + 1) if self.recipe.is_sliced(of_all) else None
         table = source.read(of_all, self.recipe.columns, bad_rows=[], rows=rows)
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))

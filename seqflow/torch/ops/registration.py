@@ -14,7 +14,7 @@ from seqflow.deprecated_names import renamed_arguments
 from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
-from seqflow.registry.errors import missing_input, too_many_inputs, unknown_names
+from seqflow.registry.errors import check_names, missing_input, too_many_inputs
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
 from seqflow.signature.advice import advice_on_layers
@@ -140,10 +140,7 @@ def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
 def _in_new_names(op: OpDef, known: Collection[str], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes by their new names; raise OpTypeError for one that the op does not have."""
     found = renamed_arguments(op.name, named)
-    try:
-        unknown_names("attribute", found, known, op.signature)
-    except OpTypeError as error:
-        raise error.in_op(op.name) from None
+    check_names(op.name, op.signature, "attribute", found, known)
     return found
 
 

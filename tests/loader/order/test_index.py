@@ -56,7 +56,10 @@ def test_an_index_of_other_data_or_settings_is_stale(folder, tmp_path):
     paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
     assert len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index)) > 1
     assert len(sf.Loader(paths, batch=sf.Packed(8), index=index)) > 0
-    with pytest.raises(sf.OpError, match=r"lengths\.arrow is stale: \[prepare\] was none and is a net"):
+    with pytest.raises(
+        sf.OpError,
+        match=r"lengths\.arrow is stale: prepare was None and is `t\.values, t\.lengths, _ = split_sequences",
+    ):
         len(sf.Loader(paths, prepare=SPLIT, batch=sf.TokenBudget(40), index=index))
     with pytest.raises(
         sf.OpError,

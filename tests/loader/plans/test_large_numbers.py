@@ -1,10 +1,12 @@
 """Numbers near the ends of int32, float64's integers and int64 are refused, or they bound nothing."""
 
+import os
 from dataclasses import fields
 from typing import get_args, get_type_hints
 
 import pyarrow as pa
 import pytest
+from in_child import outcome_in_child
 
 import seqflow as sf
 
@@ -119,3 +121,49 @@ def test_a_large_number_of_a_loader_is_refused_or_bounds_nothing(option, number)
         return
     found = epoch(lambda: sf.Rows(3), **options)
     assert found is None or rows_of(found) == list(range(40))
+
+
+WEIGHTS = {"a": 0.5, "b": 0.5}
+MIXES = {
+    "weight": lambda n: {"weights": {"a": n, "b": 1}},
+    "weights": lambda n: {"weights": {"a": n, "b": n}},
+    "weight of a schedule": lambda n: {"weights": {"a": sf.Schedule({0: 1, 7: n}, linear=True), "b": 1}},
+    "point": lambda n: {"weights": {"a": sf.Schedule({0: 1, n: 2}), "b": 1}},
+    "skip": lambda n: {"weights": WEIGHTS, "skip": [(0, n)]},
+    "start of a skip": lambda n: {"weights": WEIGHTS, "skip": [(n, n + 1)]},
+    **{
+        name: lambda n, name=name: {"weights": WEIGHTS, name: n}
+        for name in ("seed", "steps_of", "steps_per_epoch", "streams", "window", "memory", "threads")
+    },
+}
+RANGE = [*LARGE[1::3], -(2**63), 2**64, 10**400]
+
+
+def all_of(mix):
+    return [batch.num_rows for _, batch in zip(range(100), mix, strict=False)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("number", [*RANGE, 1.7e308, 1e308, 5e-324], ids=lambda n: f"{n!s:.20}")
+def test_a_large_number_of_a_mix_is_refused_or_a_mix_is_made(number, stop):
+    def draw():
+        for name, options in MIXES.items():
+            for batch in (3, sf.TokenBudget(**TOKENS)):
+                usual = {"threads": 0, "rank": 0, "world_size": 1, "stop": stop, "batch": batch}
+                try:
+                    all_of(sf.Mix({"a": TABLE, "b": TABLE}, **{**usual, **options(number)}))
+                except sf.SeqflowError:
+                    continue
+                except Exception as error:
+                    raise AssertionError(name) from error
+
+    assert outcome_in_child(draw) == "made"
+
+
+def test_weights_whose_sum_float64_cannot_hold_are_refused():
+    with pytest.raises(sf.OpError, match="the sum of the weights is inf"):
+        sf.Mix({"a": TABLE, "b": TABLE}, weights={"a": 1e308, "b": 1e308})
+    mix = sf.Mix({"a": TABLE, "b": TABLE}, weights={"a": 8e307, "b": 8e307}, batch=4, threads=0)
+    assert "'a' 0.5, 'b' 0.5" in repr(mix)
