@@ -14,7 +14,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"<>]+")
 _ENTRY = re.compile(r"""(['"])([\w.-]+)\1: ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 """An entry of a dict as `repr` writes it."""
 _SECRET = re.compile(
-    # `tokens`, `max_tokens` and `tokenizer` are no secrets
+    # `tokens`, `max_tokens` and `tokenizer` are not secrets
     "secret|token(?!s|iz)|password|passwd|sas|account_key|access_key|private_key|api_key|credential|authorization"
 )
 
