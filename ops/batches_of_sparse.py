@@ -15,7 +15,6 @@ from seqflow.signature import Fill, Positive
     "values[sum(lengths)], index(width) indices[sum(lengths)], lengths[B] -> dense[B, width]",
     caffe2="BatchSparseToDense",
     known_as="id lists as dense columns; multi-hot",
-    renamed={"default": "fill"},
     grad={
         "values": """
             numbers = row_numbers(values)

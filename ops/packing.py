@@ -44,7 +44,6 @@ def _unpacked(fill: object) -> str | MovedRows:
     depends=dict.fromkeys(
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
     ),
-    renamed={"value": "fill"},
     grad={"data": _unpacked},
 )
 def pack_rows(

@@ -44,7 +44,6 @@ def _unpad(truncate: bool) -> str | MovedRows:
     steps={"lengths": "minimum(lengths, max_length) if truncate, max_length"},
     depends={"mask": "lengths"},
     masks={"mask": "lengths"},
-    renamed={"value": "fill"},
     grad={"data": _unpad},
 )
 def pad(
@@ -106,7 +105,6 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
     known_as="pad to a multiple; padded lengths",
-    renamed={"value": "fill"},
     grad=MovedRows(fill="fill"),
 )
 def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill: Fill = 0) -> Array:
@@ -127,7 +125,6 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill
     " -> values[sum(lengths'), *d], int64 lengths'[B] := maximum(lengths, 1)",
     caffe2="PadEmptySamples",
     known_as="fill empty rows; at least one element per row",
-    renamed={"value": "fill"},
     grad=MovedRows(fill="fill"),
 )
 def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Array]:

@@ -4,11 +4,12 @@
 `unsorted_segment_…` take the rows in any order; a segment may be empty.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from seqflow import kernels
+from seqflow import kernels, registry
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, counts
 from seqflow.ops.segments import FINITE_LOGS
@@ -18,156 +19,98 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 
-@op(
-    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentSum, SortedSegmentRangeSum",
-    known_as="tf.math.segment_sum; torch_scatter.segment_coo",
-    rows={"S": "groups(ids)"},
-    grad={"data": "gather(d.sums, ids)"},
-)
-def sorted_segment_sum(data: Array, ids: Array) -> Array:
-    """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_sum`.
-
-    >>> sorted_segment_sum(np.array([1, 2, 3]), np.array([0, 0, 1]))
-    array([3, 3])
-    """
-    return kernels.segment_reduce("sum", data, sorted_lengths(ids))
+def sorted_lengths(ids: Array) -> Array:
+    """Return the count of each id; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64)  # a copy: it is read more than once, and another thread may write to it
+    steps = np.diff(signed, prepend=-1)
+    wrong = (steps != 0) & (steps != 1)
+    wrong[:1] |= steps[:1] != 1
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        expected = f"{signed[place - 1]} as before or one more" if place else "0"
+        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
+    return np.bincount(signed)
 
 
-@op(
-    "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentMean, SortedSegmentRangeMean",
-    known_as="tf.math.segment_mean",
-    rows={"S": "groups(ids)"},
-    grad={
-        "data": "gather(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
-    },
-)
-def sorted_segment_mean(data: Array, ids: Array) -> Array:
-    """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_mean`.
-
-    >>> sorted_segment_mean(np.array([1, 2, 3]), np.array([0, 0, 1]))
-    array([1.5, 3. ])
-    """
-    return kernels.segment_reduce("mean", data, sorted_lengths(ids))
-
-
-@op(
-    "number data[N, *d], float weights[N], int ids[N]"
-    " -> sum_of(data, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentWeightedSum",
-    known_as="weighted segment sum",
-    rows={"S": "groups(ids)"},
-    grad={
-        "data": "cast_like(scale_rows(gather(d.sums, ids), weights), data)",
-        "weights": "row_dot(gather(d.sums, ids), data)",
-    },
-)
-def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
-    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_weighted_sum`.
-
-    >>> sorted_segment_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([0, 0, 1]))
-    array([2.5, 6. ])
-    """
-    return kernels.segment_reduce("sum", weighted(data, weights), sorted_lengths(ids))
-
-
-@op(
-    "ordered data[N, *d], int ids[N] -> largest[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentRangeMax",
-    known_as="tf.math.segment_max",
-    rows={"S": "groups(ids)"},
-    grad={"data": "cast_like(gather(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
-)
-def sorted_segment_max(data: Array, ids: Array) -> Array:
-    """Return the largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
-
-    >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
-    array([2, 3])
-    """
-    return kernels.segment_reduce("max", data, sorted_lengths(ids))
-
-
-@op(
-    "ordered data[N, *d], int ids[N] -> smallest[S, *d], S <= minimum(N, max(ids)+1)",
-    known_as="tf.math.segment_min",
-    rows={"S": "groups(ids)"},
-    grad={"data": "cast_like(gather(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"},
-)
-def sorted_segment_min(data: Array, ids: Array) -> Array:
-    """Return the smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
-
-    >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
-    array([1, 3])
-    """
-    return kernels.segment_reduce("min", data, sorted_lengths(ids))
-
-
-@op(
-    "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d], S <= minimum(N, max(ids)+1)",
-    known_as="tf.math.segment_prod",
-    rows={"S": "groups(ids)"},
-    grad={"data": "gather(d.products, ids) * products_of_others(data, segment_counts(ids, out.products))"},
-)
-def sorted_segment_prod(data: Array, ids: Array) -> Array:
-    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_prod`.
-
-    >>> sorted_segment_prod(np.array([2, 3, 4]), np.array([0, 0, 1]))
-    array([6, 4])
-    """
-    return kernels.segment_reduce("prod", data, sorted_lengths(ids))
-
-
-@op(
-    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentRangeLogSumExp",
-    known_as="torch.logsumexp per segment",
-    rows={"S": "groups(ids)"},
-    grad={"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
-)
-def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
-    """Compute log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_logsumexp`.
-
-    >>> sorted_segment_logsumexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
-    array([1000.69314718,    3.        ])
-    """
-    return kernels.segment_logsumexp(data, sorted_lengths(ids))
-
-
-@op(
-    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
-    caffe2="SortedSegmentRangeLogMeanExp",
-    known_as="log mean exp per segment",
-    rows={"S": "groups(ids)"},
-    grad={
-        "data": f"""
-            shares = scale_rows(d.logs, 1.0 / maximum(float64(segment_counts(ids, out.logs)), 1))
-            gather(shares, ids) * exp(data - gather({FINITE_LOGS}, ids))
-        """
-    },
-)
-def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
-    """Compute log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
-
-    The dtypes are those of `lengths_logsumexp`.
-
-    >>> sorted_segment_logmeanexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
-    array([1000.,    3.])
-    """
-    lengths = sorted_lengths(ids)
+def _logmeanexp(data: Array, lengths: Array) -> Array:
     logs = kernels.segment_logsumexp(data, lengths)
     logs -= expand_trailing(np.log(lengths).astype(logs.dtype), logs)
     return logs
+
+
+def _sorted(kind: str, does: str, example: str, grad: Mapping[str, str], **facts: Any) -> Any:
+    """Declare an op of sorted ids: the op of lengths of this kind, of the counts of ids."""
+    like = "logsumexp" if kind == "logmeanexp" else kind
+    of_lengths = registry.get(f"lengths_{like}")
+    reduce: Any = _logmeanexp if kind == "logmeanexp" else of_lengths.function
+    signature = str(of_lengths.signature).replace("sum(lengths)", "N").replace("lengths[B]", "int ids[N]")
+    signature = f"{signature.replace('[B, ', '[S, ')}, S <= minimum(N, max(ids)+1)"
+
+    def by_ids(data: Array, ids: Array) -> Array:
+        found: Array = reduce(data, sorted_lengths(ids))
+        return found
+
+    def weighted_by_ids(data: Array, weights: Array, ids: Array) -> Array:
+        found: Array = reduce(data, weights, sorted_lengths(ids))
+        return found
+
+    function: Any = weighted_by_ids if "weights" in grad else by_ids
+    function.__name__ = function.__qualname__ = name = f"sorted_segment_{kind}"
+    given, found = example.split(" -> ")
+    dtypes = "" if kind in ("max", "min") else f"The dtypes are those of `lengths_{like}`.\n\n"
+    function.__doc__ = (
+        f"{does}; ids are 0, 1, 2 … in this order, so none is empty.\n\n{dtypes}"
+        f">>> {name}({given}, np.array([0, 0, 1]))\narray({found})\n"
+    )
+    return op(signature, rows={"S": "groups(ids)"}, grad=grad, **facts)(function)
+
+
+_SHARES = "1.0 / maximum(float64(segment_counts(ids, out.{})), 1)"
+_EXTREME = "cast_like(gather(d.{0}, ids) * extreme_shares(data, ids, out.{0}), data)"
+
+sorted_segment_sum = _sorted(
+    "sum", "Sum the rows of each id", "np.array([1, 2, 3]) -> [3, 3]", {"data": "gather(d.sums, ids)"},
+    caffe2="SortedSegmentSum, SortedSegmentRangeSum", known_as="tf.math.segment_sum; torch_scatter.segment_coo",
+)  # fmt: skip
+sorted_segment_mean = _sorted(
+    "mean", "Average the rows of each id", "np.array([1, 2, 3]) -> [1.5, 3. ]",
+    {"data": f"gather(scale_rows(d.means, {_SHARES.format('means')}), ids)"},
+    caffe2="SortedSegmentMean, SortedSegmentRangeMean", known_as="tf.math.segment_mean",
+)  # fmt: skip
+sorted_segment_weighted_sum = _sorted(
+    "weighted_sum", "Sum the rows of each id, each times its weight",
+    "np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]) -> [2.5, 6. ]",
+    {
+        "data": "cast_like(scale_rows(gather(d.sums, ids), weights), data)",
+        "weights": "row_dot(gather(d.sums, ids), data)",
+    },
+    caffe2="SortedSegmentWeightedSum", known_as="weighted segment sum",
+)  # fmt: skip
+sorted_segment_max = _sorted(
+    "max", "Return the largest row of each id, element by element", "np.array([1, 2, 3]) -> [2, 3]",
+    {"data": _EXTREME.format("largest")}, caffe2="SortedSegmentRangeMax", known_as="tf.math.segment_max",
+)  # fmt: skip
+sorted_segment_min = _sorted(
+    "min", "Return the smallest row of each id, element by element", "np.array([1, 2, 3]) -> [1, 3]",
+    {"data": _EXTREME.format("smallest")}, known_as="tf.math.segment_min",
+)  # fmt: skip
+sorted_segment_prod = _sorted(
+    "prod", "Multiply the rows of each id", "np.array([2, 3, 4]) -> [6, 4]",
+    {"data": "gather(d.products, ids) * products_of_others(data, segment_counts(ids, out.products))"},
+    known_as="tf.math.segment_prod",
+)  # fmt: skip
+sorted_segment_logsumexp = _sorted(
+    "logsumexp", "Compute log(sum(exp(data))) over the rows of each id",
+    "np.array([1000.0, 1000.0, 3.0]) -> [1000.69314718,    3.        ]",
+    {"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
+    caffe2="SortedSegmentRangeLogSumExp", known_as="torch.logsumexp per segment",
+)  # fmt: skip
+sorted_segment_logmeanexp = _sorted(
+    "logmeanexp", "Compute log(mean(exp(data))) over the rows of each id",
+    "np.array([1000.0, 1000.0, 3.0]) -> [1000.,    3.]",
+    {"data": f"gather(scale_rows(d.logs, {_SHARES.format('logs')}), ids) * exp(data - gather({FINITE_LOGS}, ids))"},
+    caffe2="SortedSegmentRangeLogMeanExp", known_as="log mean exp per segment",
+)  # fmt: skip
 
 
 @op(
@@ -305,16 +248,3 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
     if counted:
         result[sizes == 0] = empty
     return result
-
-
-def sorted_lengths(ids: Array) -> Array:
-    """Return the count of each id; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
-    signed = ids.astype(np.int64)  # a copy: it is read more than once, and another thread may write to it
-    steps = np.diff(signed, prepend=-1)
-    wrong = (steps != 0) & (steps != 1)
-    wrong[:1] |= steps[:1] != 1
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        expected = f"{signed[place - 1]} as before or one more" if place else "0"
-        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
-    return np.bincount(signed)

@@ -20,7 +20,6 @@ def _unpack_by_time(max_length: int | None) -> str | MovedRows:
     "data[sum(lengths), *d], lengths[B] -> packed[max_length|max(lengths), B, *d]",
     caffe2="PackRNNSequence",
     known_as="time-major batch; batch_first=False",
-    renamed={"value": "fill"},
     grad={"data": _unpack_by_time},
 )
 def pack_by_time(

@@ -16,6 +16,8 @@ from seqflow.providers.source import Block
 UNKNOWN_SIZE = -1
 # sizes above it are kept in `others`: a damaged footer may claim more bytes than an int64 holds
 _MOST = 1 << 62
+_AT_ONCE = 1 << 12
+"""Number of blocks that are made together."""
 
 
 T = TypeVar("T")
@@ -120,6 +122,22 @@ class BlockColumns(LazySequence[Block]):
             None if rows == UNKNOWN_SIZE else rows,
             None if nbytes == UNKNOWN_SIZE else nbytes,
         )
+
+    def __iter__(self) -> Iterator[Block]:
+        if self.others:
+            yield from LazySequence.__iter__(self)
+            return
+        # some at a time: taking numbers out of an array one by one takes twice as long
+        for start in range(0, len(self), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            columns = self.file[part], self.indices[part], self.rows[part], self.nbytes[part]
+            for file, index, rows, nbytes in zip(*(column.tolist() for column in columns), strict=True):
+                yield Block(
+                    self.origins[file],
+                    index,
+                    None if rows == UNKNOWN_SIZE else rows,
+                    None if nbytes == UNKNOWN_SIZE else nbytes,
+                )
 
     def uncounted(self) -> BlockColumns:
         """Return these blocks with unknown numbers of rows, except empty ones."""

@@ -9,10 +9,9 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.fork_locks import ForkLock
+from seqflow.record.arrays import with_fields, with_values
 from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.buffers import chunks_of
-from seqflow.record.nested_arrays import with_fields, with_values
-from seqflow.record.run_ends import decoded, decoded_type
 from seqflow.record.selection import Table
 
 Path = tuple[str, ...]
@@ -62,9 +61,8 @@ class SharedDictionaries:
         names = {path[0] for path in self.merged}
         for position, column in enumerate(table.schema):
             if column.name in names:
-                chunks = map(decoded, chunks_of(table.column(position)))
-                arrays = [self._recoded(chunk, (column.name,)) for chunk in chunks]
-                recoded = pa.chunked_array(arrays, arrays[0].type if arrays else decoded_type(column.type))
+                arrays = [self._recoded(chunk, (column.name,)) for chunk in chunks_of(table.column(position))]
+                recoded = pa.chunked_array(arrays, arrays[0].type if arrays else column.type)
                 table = _set_column(table, position, column.with_type(recoded.type), recoded)
         return table
 

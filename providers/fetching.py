@@ -1,25 +1,15 @@
 """Fetch the bytes of coming blocks from a store before they are read."""
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from seqflow.files.place import Files, Range
-from seqflow.providers.source import Block
 
 T = TypeVar("T", bound=Hashable)
 _MOST_ITEMS = 64
 """Items whose blocks are fetched ahead: those of small blocks do not fill the room that there is."""
-
-
-class Fetched(Protocol):
-    """A source that tells what reading a block will fetch."""
-
-    @property
-    def store(self) -> Files: ...
-
-    def ranges(self, block: Block, columns: Sequence[str] | None = None) -> Iterable[Range]: ...
 
 
 class FetchAhead(Generic[T]):
@@ -29,14 +19,9 @@ class FetchAhead(Generic[T]):
     """
 
     def __init__(
-        self,
-        source: Fetched,
-        columns: Sequence[str] | None,
-        items: Iterable[T],
-        blocks_of: Callable[[T], Iterable[Block]],
+        self, store: Files, items: Iterable[T], ranges_of: Callable[[T], Iterable[Iterable[Range]]]
     ) -> None:
-        self._source, self._columns, self._blocks_of = source, columns, blocks_of
-        self._items, self._store = iter(items), source.store
+        self._store, self._items, self._ranges_of = store, iter(items), ranges_of
         self._looked: deque[T] = deque()
         self._owners: dict[T, object] = {}
 
@@ -87,5 +72,4 @@ class FetchAhead(Generic[T]):
 
     def _plan(self, item: T) -> None:
         owner = self._owners[item] = object()
-        ranges = (self._source.ranges(block, self._columns) for block in self._blocks_of(item))
-        self._store.plan(chain.from_iterable(ranges), owner)
+        self._store.plan(chain.from_iterable(self._ranges_of(item)), owner)

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files
+from seqflow.files.place import LOCAL, Files
 from seqflow.printable import printable, printable_line
 from seqflow.providers.bad_files import RAISE, BadFiles
 from seqflow.providers.file_set import FileSet
@@ -82,7 +81,7 @@ class OpenOptions(_FurtherOptions, total=False):
 
 
 def option_names() -> tuple[str, ...]:
-    """Return the names of all options of `open`, and of the former ones that belong to formats."""
+    """Return the names of all options of `open`, and of those that belong to formats, whose errors say so."""
     return tuple({**get_type_hints(OpenOptions), **option_types()})
 
 

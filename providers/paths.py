@@ -16,9 +16,8 @@ from urllib.parse import unquote_to_bytes
 
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
-from seqflow.files.local import LOCAL
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
+from seqflow.files.place import LOCAL, SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
 from seqflow.hidden import shown
 from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 
@@ -63,7 +62,7 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
         raise ProviderOptionError(f"exclude is {exclude!r}, expected a pattern or a list of patterns")
     expanded = [_expand(text) for text in excluded]
     patterns = [_pattern(text) for text in expanded]
-    entered = _Entered([_pattern(_WHOLE.sub("", text) or text) for text in expanded])
+    folders = [_pattern(_WHOLE.sub("", text) or text) for text in expanded]
     found: dict[str, str] = {}
     named: list[str] = []
     if len(items) > 1:
@@ -77,7 +76,7 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
             paths = _objects(place, files)
             is_named = paths == [place]
         else:
-            paths = sorted(_files_of(place, entered))
+            paths = sorted(_files_of(place, folders))
             is_named = paths == [os.path.normpath(place)]
         whole = [absolute(path) for path in paths]
         for path, absolute_path, is_excluded in zip(paths, whole, _matched(whole, patterns), strict=True):
@@ -168,7 +167,7 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
-    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+    if root.startswith("hf://datasets/") and names == ["README.md"] and key != "README.md":
         return False  # each data set of the hub has this text about it
     folder = key.rstrip("/").split("/") if key else []
     if names[: len(folder)] == folder:
@@ -307,29 +306,18 @@ def _path_of_uri(uri: str, scheme: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Entered:
-    """Folders that are searched: those that no pattern leaves out as a whole."""
-
-    patterns: list[str]
-
-    def of(self, parent: str, names: list[str]) -> list[str]:
-        """Return the names of those of these folders that are searched."""
-        if not self.patterns or not names:
-            return names
-        place = os.path.abspath(parent)
-        matched = _matched([os.path.join(place, name) for name in names], self.patterns)
-        return [name for name, is_excluded in zip(names, matched, strict=True) if not is_excluded]
+def _entered(parent: str, names: list[str], excluded: Sequence[str]) -> list[str]:
+    """Return the names of those of these folders that are searched: no pattern leaves them out as a whole."""
+    if not excluded or not names:
+        return names
+    place = os.path.abspath(parent)
+    matched = _matched([os.path.join(place, name) for name in names], excluded)
+    return [name for name, is_excluded in zip(names, matched, strict=True) if not is_excluded]
 
 
-_ALL_FOLDERS = _Entered([])
-
-
-def _files_of(path: str, entered: _Entered) -> Iterator[str]:
-    if "\0" in path:
-        raise MissingSourceError(f"{path!r} is not a path: it has a NUL character")
+def _files_of(path: str, excluded: Sequence[str]) -> Iterator[str]:
     if os.path.isdir(path):
-        yield from _shown_files(path, entered)
+        yield from _shown_files(path, excluded)
     elif os.path.exists(path):
         if not os.path.isfile(path):
             raise ProviderError(
@@ -338,19 +326,19 @@ def _files_of(path: str, entered: _Entered) -> Iterator[str]:
             )
         yield os.path.normpath(path)
     elif glob.has_magic(path):
-        for match in matches(path, entered):
+        for match in matches(path, excluded):
             names = match.split(os.sep)
             if "__pycache__" in names or _is_aside(names, path.split("/")):
                 continue
             if os.path.isfile(match):
                 yield os.path.normpath(match)
             elif kind_of(match) is not None and os.path.isdir(match):  # as Spark writes: data.parquet/part-0…
-                yield from _shown_files(match, entered)
+                yield from _shown_files(match, excluded)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
 
 
-def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
+def matches(pattern: str, excluded: Sequence[str] = ()) -> Iterator[str]:
     """Expand a glob. `**` visits each folder once, however many symbolic links lead to it."""
     parts = pattern.split("/")
     if "**" not in parts:
@@ -366,9 +354,9 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
     tail = [part for before, part in pairwise(parts[at:]) if not before == part == "**"]
     starts = glob.iglob("/".join(parts[:at]) + "/") if at else ["."]
     for start in starts:
-        for folder in _folders(start, entered):
+        for folder in _folders(start, excluded):
             inner = "" if folder == "." else glob.escape(folder.removeprefix("./"))
-            yield from matches(os.path.join(inner, *(tail or ["*"])), entered)
+            yield from matches(os.path.join(inner, *(tail or ["*"])), excluded)
 
 
 def _refuse(error: OSError) -> None:
@@ -381,7 +369,7 @@ def _refuse(error: OSError) -> None:
         ) from None
 
 
-def _folders(top: str, entered: _Entered) -> Iterator[str]:
+def _folders(top: str, excluded: Sequence[str]) -> Iterator[str]:
     """Yield a folder and the folders below it except hidden ones; real folders before linked ones."""
     seen: set[tuple[int, int]] = set()
     tops = deque([top])
@@ -394,20 +382,20 @@ def _folders(top: str, entered: _Entered) -> Iterator[str]:
                 continue
             seen.add((found.st_dev, found.st_ino))
             yield folder
-            inner[:] = entered.of(folder, sorted(name for name in inner if not name.startswith(".")))
+            inner[:] = _entered(folder, sorted(name for name in inner if not name.startswith(".")), excluded)
             # os.walk does not follow links; these come after all real folders, whose paths are kept
             tops.extend(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
 
 
-def _shown_files(folder: str, entered: _Entered) -> Iterator[str]:
+def _shown_files(folder: str, excluded: Sequence[str]) -> Iterator[str]:
     """Yield the files below a folder that it gives."""
     above = len(os.path.join(os.path.normpath(folder), "").removeprefix("./"))
-    for path in _walk(folder, entered):
+    for path in _walk(folder, excluded):
         if "_" not in path[above:] or not _is_aside(path[above:].split("/")):
             yield path
 
 
-def _walk(folder: str, entered: _Entered) -> Iterator[str]:
+def _walk(folder: str, excluded: Sequence[str]) -> Iterator[str]:
     folders = [folder]
     while folders:
         parent, inner = folders.pop(), []
@@ -425,8 +413,8 @@ def _walk(folder: str, entered: _Entered) -> Iterator[str]:
                         yield start + name
         except OSError as error:
             _refuse(error)
-        shown = entered.of(parent, [name for name in inner if name not in ("__pycache__", _UNCOMMITTED)])
-        folders += [os.path.join(parent, name) for name in shown]
+        shown = [name for name in inner if name not in ("__pycache__", _UNCOMMITTED)]
+        folders += [os.path.join(parent, name) for name in _entered(parent, shown, excluded)]
 
 
 def _is_special(path: str) -> bool:
@@ -447,7 +435,7 @@ def _similar(path: str) -> str:
         return f", and {folder} does not exist either"
 
 
-def _matched(paths: list[str], patterns: list[str]) -> list[bool]:
+def _matched(paths: list[str], patterns: Sequence[str]) -> list[bool]:
     """Return for each path whether a pattern matches. Arrow's RE2 takes linear time for every pattern."""
     if not patterns:
         return [False] * len(paths)

@@ -19,7 +19,7 @@ from seqflow.providers.fetching import FetchAhead
 from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.providers.filter.row_filter import ALL, RecentNumbers, RowFilter
 from seqflow.providers.paths import Search
-from seqflow.providers.reader import KeptRows, Reader, empty_table
+from seqflow.providers.reader import KeptRows, Reader
 from seqflow.providers.source import Block, Source
 from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
 from seqflow.record.buffers import chunks_of
@@ -253,7 +253,7 @@ class Provider:
             if not self.bad_files.leaves_out:
                 raise
             damage = BadFile.of(block.origin, block.index, error, self.source.rows_of(block.of_source))
-            return KeptRows(empty_table(schema), range(0), 0, damage)
+            return KeptRows(schema.empty_table(), range(0), 0, damage)
 
     def read_joined(
         self, blocks: abc.Sequence[Block], columns: abc.Sequence[str] | None, max_bytes: int
@@ -275,7 +275,7 @@ class Provider:
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
-        return FetchAhead(self, columns, blocks, lambda block: (block,)).each()
+        return FetchAhead(self.store, blocks, lambda block: (self.ranges(block, columns),)).each()
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""

@@ -1,8 +1,8 @@
 """Reader: the rows of the blocks of a source that a filter keeps, with the columns from folders."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,8 @@ from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, ran
 from seqflow.providers.folders import Folders
 from seqflow.providers.source import Block, Source, Steps, UnfitRow, Wanted, bad_row_error
 from seqflow.record import BadRow
-from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.record import Tensor
-from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import Selection, Table
 
 _WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
@@ -41,8 +39,7 @@ class KeptRows(NamedTuple):
     """Description of a damaged block, which has no rows here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """Reader of the blocks of a source: whole, or some rows, within a bound of memory, under a filter."""
 
     source: Source
@@ -157,7 +154,7 @@ class Reader:
             start = 0 if rows is None else rows.start
             return KeptRows(table, range(start, start + table.num_rows), 0)
         if block.num_rows == 0:
-            return KeptRows(empty_table(schema), range(0), block.left_out or 0)
+            return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
         inner, where, full = block.of, self.filter, self.filter.with_columns(schema)
         key, chosen, span, kept = (inner.origin, inner.index), None, None, 0
         if rows is not None:
@@ -200,7 +197,7 @@ class Reader:
             return None
         if any(self.source.steps(one, own, most) for one in blocks):
             return None
-        return self._whole(blocks, schema, None), [self.source.rows_of(one) or 0 for one in blocks]
+        return self._whole(blocks, own, schema, None), [self.source.rows_of(one) or 0 for one in blocks]
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return the ranges of files that reading a block reads."""
@@ -221,17 +218,20 @@ class Reader:
         own, source = self._of_files(schema), self.source
         bound = None if max_bytes is None else source.steps(block, own, max_bytes)
         if rows is None and bound is None:
-            return self._whole([block], schema, bad_rows)
+            return self._whole([block], own, schema, bad_rows)
         if source.slicing == "any":
             (found,) = source.stream(Wanted([block], own, bad_rows, rows))
             found = found if own.names or rows is None else without_columns(len(rows))
         else:
             span = range(source.rows_of(block) or 0) if rows is None else rows
             found = self._forward(block, own, span, bound, max_bytes or 0)
-        return self._finished(block, schema, found, bad_rows)
+        return self._finished(block, own, schema, found, bad_rows)
 
-    def _whole(self, blocks: Sequence[Block], schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        source, first, own = self.source, blocks[0], self._of_files(schema)
+    def _whole(
+        self, blocks: Sequence[Block], own: pa.Schema, schema: pa.Schema, bad_rows: list[BadRow] | None
+    ) -> Table:
+        """Return all rows of blocks; `own` are the columns of `schema` that are read from files."""
+        source, first = self.source, blocks[0]
         tables = list(source.stream(Wanted(blocks, own, bad_rows)))
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
         counts = [source.rows_of(one) for one in blocks]
@@ -245,13 +245,13 @@ class Reader:
                 raise source.wrong_count(first, min(map(len, table.columns))) from None
             if table.num_rows != total:
                 raise source.wrong_count(first, table.num_rows)
-        return self._finished(first, schema, table, bad_rows)
+        return self._finished(first, own, schema, table, bad_rows)
 
     def _finished(
-        self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None
+        self, block: Block, own: pa.Schema, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None
     ) -> Table:
         source, folders = self.source, self.source.folders
-        table = source.finish(block, self._of_files(schema), table, bad_rows)
+        table = source.finish(block, own, table, bad_rows)
         return table if folders is None else folders.joined(table, schema, self._paths(block))
 
     def _forward(
@@ -352,39 +352,12 @@ def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
     count = int(np.count_nonzero(mask))
     if count == len(mask):
         return chosen
-    if any(is_any_level(kind, _cannot_be_filtered) for kind in chosen.schema.types):
-        return _encoded(take_table(chosen, np.flatnonzero(mask)), schema)
     return chosen.filter(pa.array(mask))
-
-
-def _cannot_be_filtered(kind: pa.DataType) -> bool:
-    """Return whether Arrow's `filter` doesn't take arrays of a type."""
-    return pa.types.is_run_end_encoded(kind) or any(holds(kind) for holds in TEXT_VIEWS)
-
-
-def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Encode columns with run ends again, which `take_table` has decoded."""
-    import pyarrow.compute as pc
-
-    for at, expected in enumerate(schema):
-        if pa.types.is_run_end_encoded(expected.type) and table.schema.field(at).type != expected.type:
-            values = table.column(at).cast(expected.type.value_type)
-            table = table.set_column(at, expected, pc.run_end_encode(values, expected.type.run_end_type))
-    return table
 
 
 def without_columns(rows: int) -> pa.Table:
     """Return a table of rows without columns: sources read no columns as no rows."""
     return pa.table({"": pa.nulls(rows)}).select([])
-
-
-@lru_cache(maxsize=16)
-def empty_table(schema: pa.Schema) -> pa.Table:
-    """Return a table without rows; run ends inside other types, of which Arrow makes no array, are decoded types."""
-    try:
-        return schema.empty_table()
-    except pa.ArrowNotImplementedError:
-        return pa.schema([field.with_type(decoded_type(field.type)) for field in schema]).empty_table()
 
 
 def _joined(tables: list[Table]) -> Table:

@@ -14,6 +14,7 @@ from seqflow.printable import printable
 from seqflow.providers.folders import FolderKeys, Folders
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import cast_values
+from seqflow.record.run_ends import plain_schema
 from seqflow.record.selection import (
     Picked,
     Rename,
@@ -94,7 +95,7 @@ def common_selections(
     for path in picked.columns or ():
         if not any(_has(one.all, path) for one in versions):
             select_schema(versions[0].all, [path])  # raises
-    declared = {} if isinstance(policy, str) else _declared(declared_schema(policy), versions)
+    declared = {} if isinstance(policy, str) else _declared(plain_schema(declared_schema(policy)), versions)
     found = list(_fields(versions, chosen, declared, policy))
     alone = set.intersection(*({*one.all.names[len(one.schema) :]} for one in versions))
     found.sort(key=lambda column: column.name in alone)  # those of folders last, in their order
@@ -146,7 +147,7 @@ def _versions(
         schema = schemas[of_one[0]]
         same = next((one for one in found if one.schema.equals(schema)), None)
         if same is None:
-            found.append(same := Version(readable(schema), schema))
+            found.append(same := Version(readable(schema), plain_schema(schema)))
         same.paths += of_one
     if keys is not None:
         _add_keys(found, keys, rows_lack)
@@ -154,7 +155,7 @@ def _versions(
         return found
     if not isinstance(rename, Mapping):
         first = found[0]
-        first.renamed = rename_schema(first.schema, rename)
+        first.renamed = rename_schema(first.renamed, rename)
         rename = dict(zip(first.schema.names, first.renamed.names, strict=True))
     known = {
         path
@@ -167,7 +168,8 @@ def _versions(
             raise UnknownColumnError(f"rename: there is no column {old!r}{nearest(old, known)}")
     for one in found:
         own = {path for column in one.schema for path in field_paths(column)}
-        one.renamed = rename_schema(one.schema, {old: new for old, new in rename.items() if old in own})
+        own_names = {old: new for old, new in rename.items() if old in own}
+        one.renamed = rename_schema(plain_schema(one.schema), own_names)
         one.lacking = {key: column.with_name(rename.get(key, key)) for key, column in one.lacking.items()}
     return found
 

@@ -13,10 +13,10 @@ _TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"<>]+")
 _ENTRY = re.compile(r"""(['"])([\w.-]+)\1: ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 """An entry of a dict as `repr` writes it."""
-_SECRET = (
-    "secret", "token", "password", "sas", "account_key", "access_key", "credential", "private_key", "authorization",
-    "passwd", "api_key",
-)  # fmt: skip
+_SECRET = re.compile(
+    # `tokens`, `max_tokens` and `tokenizer` are no secrets
+    "secret|token(?!s|iz)|password|passwd|sas|account_key|access_key|private_key|api_key|credential|authorization"
+)
 
 
 def is_secret(name: str) -> bool:
@@ -25,7 +25,7 @@ def is_secret(name: str) -> bool:
     >>> is_secret("aws_secret_access_key"), is_secret("aws_region")
     (True, False)
     """
-    return name in ("key", "sig") or any(part in name.lower() for part in _SECRET)
+    return name in ("key", "sig") or _SECRET.search(name.lower()) is not None
 
 
 def shown(uri: str) -> str:
@@ -62,15 +62,16 @@ def without_options(text: str, options: Mapping[str, Any]) -> str:
 
 
 def described_option(name: str, value: Any) -> str:
-    """Return the value of an argument or setting in words; of options of a store, only the type.
+    """Return the value of an argument or setting in words; of options of a store only the type, or a number.
 
     >>> described_option("storage_options", ["abc"]), described_option("n", -1)
     ('a list', '-1')
     """
-    hides = (
+    of_store = (
         name.rpartition(".")[2] in ("storage_options", "retry_seconds") or ".storage_options." in f".{name}"
     )
-    return f"a {type(value).__name__}" if hides or is_secret(name) else hidden(repr(value))
+    hides = is_secret(name) or (of_store and not isinstance(value, int | float))
+    return f"a {type(value).__name__}" if hides else hidden(repr(value))
 
 
 def hides_credentials(kind: C) -> C:

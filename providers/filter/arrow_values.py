@@ -7,7 +7,6 @@ from pyarrow import types
 
 from seqflow.record.arrow_types import TEXTS, is_any, storage_type
 from seqflow.record.buffers import chunks_of
-from seqflow.record.run_ends import decoded, decoded_type
 
 
 def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
@@ -30,7 +29,7 @@ def comparable_schema(schema: pa.Schema, *, halves: bool = False) -> pa.Schema:
 def comparable(table: pa.Table) -> pa.Table:
     """Return the columns in types that Arrow's functions take, also inside structs.
 
-    These have no extensions, run ends, views, maps, float16, narrow decimals, texts of a fixed size, or
+    These have no extensions, maps, float16, narrow decimals, texts of a fixed size, or
     dictionaries of anything but texts.
     """
     kinds = [comparable_type(kind) for kind in table.schema.types]
@@ -42,7 +41,7 @@ def comparable(table: pa.Table) -> pa.Table:
 
 def comparable_type(kind: pa.DataType, *, halves: bool = False) -> pa.DataType:
     """Return the type in which Arrow's functions take values of a type."""
-    kind = decoded_type(storage_type(kind), views=True)
+    kind = storage_type(kind)
     if types.is_struct(kind):
         return pa.struct([field.with_type(comparable_type(field.type, halves=halves)) for field in kind])
     if types.is_dictionary(kind) and not is_any(kind.value_type, TEXTS):
@@ -63,6 +62,5 @@ def _converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _array(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    stored = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
-    found = decoded(stored, views=True)
+    found = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
     return found if found.type == kind else found.cast(kind)

@@ -216,6 +216,9 @@ class _Binder:
     def fail(self, tree: filter_syntax.Filter, message: str, advice: str = "") -> NoReturn:
         refuse(self.text, tree.token.start, message, advice)
 
+    def unfit(self, tree: filter_syntax.Filter, kind: pa.DataType, why: str) -> NoReturn:
+        self.fail(tree, f"{self.shown(tree)} is {kind}, {why}", advice(self.shown(tree), kind))
+
     def condition(self, tree: filter_syntax.Filter, *, negated: bool) -> Node:
         """Return a condition, or its negation: `not` is moved inwards to the comparisons."""
         match tree:
@@ -233,11 +236,7 @@ class _Binder:
                 return call("is_valid" if is_valid else "is_null", self.value(inner).expression)
         value = self.value(tree)
         if not types.is_boolean(value.type):
-            self.fail(
-                tree,
-                f"{self.shown(tree)} is {value.type}, expected a condition",
-                advice(self.shown(tree), value.type),
-            )
+            self.unfit(tree, value.type, "expected a condition")
         return _inverted(value.expression, negated)
 
     def value(self, tree: filter_syntax.Filter) -> Value:
@@ -319,11 +318,7 @@ class _Binder:
             self.fail(tree, f"{tree.name} takes another number of arguments, found {len(values)}")
         for one, value in zip(tree.arguments, values, strict=True):
             if not (types.is_integer(value.type) or types.is_floating(value.type)):
-                self.fail(
-                    one,
-                    f"{self.shown(one)} is {value.type}, expected numbers",
-                    advice(self.shown(one), value.type),
-                )
+                self.unfit(one, value.type, "expected numbers")
         operands = [value.expression for value in values]
         if tree.name == "/":
             floats = (cast(one, pa.float64(), safe=False) for one in operands)
@@ -362,9 +357,7 @@ class _Binder:
 
     def comparable(self, tree: filter_syntax.Filter, kind: pa.DataType) -> None:
         if comparison_class(kind) is None:
-            self.fail(
-                tree, f"{self.shown(tree)} is {kind}, which is not compared", advice(self.shown(tree), kind)
-            )
+            self.unfit(tree, kind, "which is not compared")
 
     def mismatch(
         self, place: filter_syntax.Filter, left: filter_syntax.Filter, kind: pa.DataType, other: str

@@ -36,10 +36,6 @@ class Condition:
     text: str
     tree: Filter
 
-    def columns(self) -> list[str]:
-        """Return the columns that it reads, by the source's names."""
-        return columns_read(self.tree)
-
     def bind(self, schema: pa.Schema) -> Node:
         """Bind the filter to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
         from seqflow.providers.filter.binding import bind_filter
@@ -246,7 +242,7 @@ def columns_to_open(
     condition: Condition, columns: Sequence[str] | None, rename: Rename | None
 ) -> Sequence[str] | None:
     """Return the columns to open a source with, by their new names, so that the filter has its own; None for all."""
-    needed = condition.columns()
+    needed = columns_read(condition.tree)
     if columns is None or isinstance(columns, str):
         return columns if isinstance(columns, str) else None
     if rename is None:

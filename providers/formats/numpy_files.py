@@ -71,18 +71,13 @@ class ArrayFile:
         return [(len(rows), len(rows) * self.row_bytes) for rows in self.ranges]
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
-        rows, found = self.ranges[index], {}
-        for name, array in self.arrays.items():
-            fields = (
-                [name] if array.dtype.names is None else [one for one in array.dtype.names if one in columns]
-            )
-            if array.dtype.names is None and name not in columns:
-                continue
-            values = array.open(path)[rows.start : rows.stop] if fields else None
-            for field in fields:
-                assert values is not None
-                found[field] = values if array.dtype.names is None else values[field]
-        return _table(found)
+        rows = self.ranges[index]
+        read = {
+            name: array.open(path)[rows.start : rows.stop]
+            for name, array in self.arrays.items()
+            if not {*columns}.isdisjoint(array.dtype.names or (name,))
+        }
+        return _table({name: values for name, values in _fields(read).items() if name in columns})
 
 
 @file_format("numpy")

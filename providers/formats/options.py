@@ -1,4 +1,4 @@
-"""Options of file formats: a frozen dataclass for each format, and the older keywords of `sf.open`."""
+"""Options of file formats: a frozen dataclass for each format."""
 
 import functools
 import operator
@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform, get_type_hints
 
 from seqflow.arguments import checked
 from seqflow.byte_sizes import parse_bytes
-from seqflow.deprecated_names import warn_of_old_name
 from seqflow.errors import ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.provider import Provider
@@ -80,22 +79,15 @@ def check_option(name: str, options: type[Format], source: str) -> None:
 
 
 def options_of(kind: str, format: Format | None, given: Mapping[str, Any], source: str) -> Format:
-    """Return the options of files of this kind: `format`, or the older keywords that were given."""
+    """Return the options of files of this kind; raise ProviderOptionError for those `given` outside of `format`."""
     options = FORMATS[kind]
     for name in given:
         check_option(name, options, source)
+        spelling = f"format=sf.{options.__name__}({name}=…), in a job in the section [source.{kind}]"
+        raise ProviderOptionError(f"{name!r} is an option of {options.__name__}\nwrite {spelling}")
     if format is not None and not isinstance(format, options):
         raise ProviderOptionError(f"format is {type(format).__name__}, and {source} is {options.__name__}")
-    if not given:
-        return format or options()
-    spelling = f"format=sf.{options.__name__}({', '.join(f'{name}=…' for name in given)})"
-    if format is not None:
-        raise ProviderOptionError(f"{next(iter(given))!r} is given next to format\nwrite {spelling}")
-    warn_of_old_name(
-        f"{', '.join(map(repr, given))}: write {spelling}, in a job the section [source.{kind}]; "
-        "the old spelling is removed in 0.5"
-    )
-    return options(**given)
+    return format or options()
 
 
 def byte_count(given: int | str, name: str = "batch_bytes") -> int:

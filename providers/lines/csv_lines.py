@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import chain, islice
 from typing import ClassVar, Literal, TypeAlias
 
@@ -21,12 +22,12 @@ from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.providers.lines.json_lines import JsonLineFormat
 from seqflow.providers.lines.json_lines import is_readable as is_readable_json
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
-from seqflow.providers.lines.numerals import parse_values
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
-from seqflow.providers.lines.text_lines import BOM, LineFiles, LineFormat
+from seqflow.providers.lines.text_lines import BOM, LineFiles
 from seqflow.providers.lines.typed_lines import (
     Lines,
+    TypedLines,
     check_text,
     check_types,
     declare_float,
@@ -65,6 +66,10 @@ _NO_HEADER = "%(header)s reads files without names"
 Names: TypeAlias = tuple[str, ...]
 Sample: TypeAlias = "tuple[CsvLines, str, list[bytes]]"
 """Parser of the texts of a file, its path, and its first lines."""
+_NAMED = r"(?i)^[-+]?(nan|inf|infinity)$"
+_DECIMAL = r"(?i)^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]{1,2})?$"
+_MOST_DIGITS = 38
+"""Digits of decimal128, beyond which Arrow's numbers wrap around."""
 _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
 
 
@@ -361,8 +366,8 @@ def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
 
 
 @dataclass(frozen=True, slots=True)
-class CsvLines(LineFormat):
-    """Parser of lines of CSV; see LineFormat and typed_lines.Parser. `names` has a name for each value of a line."""
+class CsvLines(TypedLines):
+    """Parser of lines of CSV; see LineFormat and TypedLines. `names` has a name for each value of a line."""
 
     schema: pa.Schema
     names: tuple[str, ...]
@@ -509,14 +514,14 @@ class CsvLines(LineFormat):
         return pa.ListArray.from_arrays(offsets, self._parsed(split.flatten(), kind.value_type), type=kind)
 
     def _parsed(self, texts: pa.Array, kind: pa.DataType) -> pa.Array:
-        """Convert texts to values, as `parse_values` does, with the decimal letter of the file."""
+        """Convert texts to values, as `_parsed_values` does, with the decimal letter of the file."""
         import pyarrow.compute as pc
 
         if self.decimal != "." and (types.is_floating(kind) or types.is_decimal(kind)):
             if pc.any(pc.match_substring(texts, ".")).as_py():
                 raise ValueError(f"a number has a point, and decimal is {self.decimal!r}")
             texts = pc.replace_substring(texts, self.decimal, ".")
-        return parse_values(texts, kind)
+        return _parsed_values(texts, kind)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first column whose value is refused when it is parsed alone."""
@@ -559,6 +564,36 @@ class CsvLines(LineFormat):
         if self.decimal == "." and is_fraction and _NUMBER.fullmatch(text.replace(",", ".", 1)):
             return '; format=sf.Csv(decimal=",") reads decimal commas'
         return ""
+
+
+def _parsed_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert an array of texts to a type; raise ArrowInvalid or ValueError for a text that is not a value of it.
+
+    A finite number beyond a float's range, and hexadecimal digits, are refused, although Arrow accepts them.
+    """
+    import pyarrow.compute as pc
+
+    if types.is_decimal128(kind):
+        return _decimals(texts, kind)
+    values = texts.cast(kind)
+    odd = texts.filter(pc.invert(pc.is_finite(values))) if types.is_floating(kind) else texts[:0]
+    is_hexadecimal = types.is_integer(kind) and holds(texts.buffers()[2] or b"", b"xX")
+    if is_hexadecimal or not pc.all(pc.match_substring_regex(odd, _NAMED), min_count=0).as_py():
+        raise ValueError(f"a text is not one of {kind}")
+    return values
+
+
+def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc
+
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest + kind.scale <= _MOST_DIGITS and not holds(texts.buffers()[2] or b"", b"eE"):
+        return texts.cast(kind)
+    if pc.all(pc.match_substring_regex(texts, _DECIMAL), min_count=0).as_py():
+        found = [text and Decimal(text) for text in texts.to_pylist()]
+        if (values := pa.array(found, kind)).to_pylist() == found:
+            return values
+    raise ValueError(f"a text is not one of {kind}")
 
 
 def _parsed_json(texts: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Decompressed bytes of a compressed file, read from a place in it to its end."""
+"""Decompressed bytes of a compressed file, read from its start."""
 
 import bz2
 import gzip
@@ -11,8 +11,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri, without_query
+from seqflow.files.place import LOCAL, Files, is_uri, without_query
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.validation import kind_of_error
 
@@ -30,19 +29,19 @@ def decompressed_bytes(path: str, store: Files = LOCAL) -> int:
     return sum(map(len, decompressed(path, store)))
 
 
-def decompressed(path: str, store: Files = LOCAL, start: int = 0) -> Generator[bytes, None, None]:
-    """Yield the decompressed bytes from `start`, where a frame or member begins, in pieces of 1 MiB."""
-    with closing(Decompressed(path, store, start)) as stream:
+def decompressed(path: str, store: Files = LOCAL) -> Generator[bytes, None, None]:
+    """Yield the decompressed bytes in pieces of 1 MiB."""
+    with closing(Decompressed(path, store)) as stream:
         while piece := stream.read(_CHUNK):
             yield piece
 
 
 class Decompressed:
-    """Decompressed bytes of a file, read from `start`, where a frame or member begins, to its end."""
+    """Decompressed bytes of a file, read from its start to its end."""
 
-    def __init__(self, path: str, store: Files = LOCAL, start: int = 0) -> None:
+    def __init__(self, path: str, store: Files = LOCAL) -> None:
         self._path, self._position = path, 0
-        self._open = partial(store.stream, path, start)
+        self._open = partial(store.stream, path)
         with reading(path):
             if compression_of(path) == "bz2":
                 self._file: Any = self._open()
@@ -54,7 +53,6 @@ class Decompressed:
             else:
                 # 7 % faster for zstd than reading through Python
                 raw = self._file = pa.OSFile(path)
-                raw.seek(start)
             self._stream = pa.CompressedInputStream(raw, compression_of(path))
 
     def read(self, size: int) -> bytes:

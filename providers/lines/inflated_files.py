@@ -2,19 +2,19 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
 from seqflow.errors import ProviderError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files
+from seqflow.files.place import LOCAL, Files
 from seqflow.fork_locks import ForkLock
 from seqflow.printable import printable_line
+from seqflow.providers.lines.copies import START, Copy, copy_of, is_small, measure, note_without_copy
 from seqflow.providers.lines.decompressed import decompressed
 from seqflow.providers.lines.quotes import newline_finder
-from seqflow.providers.lines.restarts import START, measure, restarts_of
 from seqflow.record.buffers import INT32_MAX
 
 _log = logging.getLogger("seqflow")
@@ -39,8 +39,8 @@ class InflatedFile:
     """One compressed file, read in blocks of `batch_bytes` decompressed bytes.
 
     Block i holds the lines that start in its range of bytes, as if the file were not compressed. The next block
-    continues where the last one ended; for another one, the file is decompressed from the restart point before it, or
-    from its start if none are kept.
+    continues where the last one ended; another one is read from a copy of the file in frames, or by decompressing the
+    file from its start if there is none.
     """
 
     path: str
@@ -48,6 +48,8 @@ class InflatedFile:
     store: Files = LOCAL
     quoted: bool = False
     """Whether newlines inside quotes do not end a line."""
+    copy: Callable[[int], Copy | None] = lambda index: None
+    """Return the copy to read a block from, if there is one."""
     lock: Any = field(default_factory=Lock)
     _pieces: Generator[bytes, None, None] | None = None
     _rest: bytes = b""
@@ -103,18 +105,18 @@ class InflatedFile:
         self._ahead.clear()
 
     def _begin(self, index: int) -> None:
-        """Go to a block: to the last restart point before it, unless the next block is nearer."""
-        kept = restarts_of(self.path, self.store) if index else None
+        """Go to a block: to the frame before it in a copy, unless the next block is nearer."""
+        copy = self.copy(index)
         # the byte before the block tells whether a line begins there
-        point = kept.before(index * self.batch_bytes - 1) if kept else START
-        if self._pieces is not None and self._next <= index and point.position <= self._total:
+        frame = copy.before(index * self.batch_bytes - 1) if copy else START
+        if self._pieces is not None and self._next <= index and frame.position <= self._total:
             return
         self.close()
-        self._start, self._lines, self._total = point.position, point.lines, point.position
-        self._next = index if point.position else 0
-        self._pieces = kept.pieces(point) if kept and point.position else decompressed(self.path, self.store)
-        if point.position:
-            self._lines_before(index * self.batch_bytes, point.quotes)  # of earlier blocks
+        self._start, self._lines, self._total = frame.position, frame.lines, frame.position
+        self._next = index if frame.position else 0
+        self._pieces = copy.pieces(frame) if copy else decompressed(self.path, self.store)
+        if frame.position:
+            self._lines_before(index * self.batch_bytes, frame.quotes)  # of earlier blocks
 
     def _following(self) -> LineBlock:
         """Return the next block; it is empty if a line spans all of it, or if the file has ended."""
@@ -162,7 +164,11 @@ class InflatedFiles:
     def __init__(self, store: Files = LOCAL) -> None:
         self._store = store
         self._files: OrderedDict[str, InflatedFile] = OrderedDict()
-        self._sizes: dict[str, tuple[int, str]] = {}
+        self._sizes: dict[str, int] = {}
+        self._notes: dict[str, str] = {}
+        self._begun: set[str] = set()
+        self._tried: set[str] = set()
+        """Files of which this process has made a copy, or failed to."""
         self._lock = ForkLock(self._forget)
 
     def __reduce__(self) -> tuple[type, tuple[Files]]:
@@ -173,25 +179,48 @@ class InflatedFiles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about files that can only be decompressed from their start, as far as they have been read."""
-        return tuple(note for _, note in list(self._sizes.values()) if note)
+        """Sentences about files with a copy, and those of which none can be kept, as far as they have been read."""
+        return tuple(filter(None, list(self._notes.values())))
 
     def size(self, path: str) -> int:
-        """Return the number of decompressed bytes of a file; count them, and find its restart points, once."""
+        """Return the number of decompressed bytes of a file; count them once."""
         if path not in self._sizes:
-            self._sizes[path] = measure(path, self._store)
-            if note := self._sizes[path][1]:
-                _log.info(printable_line(note))
-        return self._sizes[path][0]
+            self._sizes[path], note = measure(path, self._store)
+            self._note(path, note)
+        return self._sizes[path]
+
+    def _note(self, path: str, note: str) -> None:
+        if note and note != self._notes.get(path):
+            _log.info(printable_line(note))
+        self._notes[path] = note
+
+    def _copy(self, path: str, index: int) -> Copy | None:
+        """Return the copy of a file for reading from a block on; make it, once, if the file is not read in order.
+
+        Threads that read in order may ask for one of the first blocks before block 0.
+        """
+        is_in_order = index == 0 or (index <= _MOST_AHEAD and path not in self._begun)
+        self._begun.add(path)
+        if index == 0 or is_small(path, self._store):
+            return None
+        make = not is_in_order and path not in self._tried
+        copy = copy_of(path, self._store, make=make)
+        if make:
+            self._tried.add(path)
+        if copy or path in self._tried:
+            self._note(path, copy.note if copy else note_without_copy(path))
+        return copy
 
     def block(self, path: str, index: int, batch_bytes: int, quoted: bool = False) -> LineBlock:
         """Return a block of a file."""
         with self._lock:
-            file = self._files.pop(path, None) or InflatedFile(path, batch_bytes, self._store, quoted)
+            file = self._files.pop(path, None) or InflatedFile(
+                path, batch_bytes, self._store, quoted, partial(self._copy, path)
+            )
             self._files[path] = file
             old = [self._files.popitem(last=False)[1] for _ in range(len(self._files) - _MOST_OPEN)]
         # after the lock of all files is released: a thread may read a block of this one for a long time
         for one in old:
             with one.lock:
                 one.close()
-        return file.block(index, self._sizes[path][0] if path in self._sizes else None)
+        return file.block(index, self._sizes.get(path))

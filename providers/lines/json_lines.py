@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import isinf
+from math import isfinite, isinf
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,14 +16,21 @@ from seqflow.arguments import ByteSize
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.documents import Layout
-from seqflow.providers.lines.json_schemas import infer_schema, is_row, parsed
-from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
-from seqflow.providers.lines.text_lines import LineFiles, LineFormat
-from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
+from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.typed_lines import (
+    Lines,
+    TypedLines,
+    check_text,
+    check_types,
+    declare_float,
+    first_lines_of,
+    no_schema,
+    not_utf8,
+)
 from seqflow.providers.provider import Provider
-from seqflow.providers.type_texts import SchemaLike, declared_schema
-from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level
+from seqflow.providers.type_texts import SchemaLike, declared_schema, with_declared
+from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level, with_child_fields
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
 from seqflow.record.selection import MAX_DEPTH, Selection, leaf_types
@@ -38,6 +45,13 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 """Letters of a key that a line of JSON has only after a backslash."""
 _INFINITE = re.compile(rb"Inf|[0-9]{39}|[0-9][eE]\+?[0-9]")
 """Part of each number that Arrow's parser makes infinite, also as float32."""
+_DEEPEST = 64
+_NOT_FINITE = pa.float16()
+"""Type of `NaN` and `Infinity`, which JSON does not have: another line must show that the column is double."""
+_MIXED = pa.month_day_nano_interval()
+"""Type of values of several types under one key, which no column can hold."""
+_BLANKS = b" \t\r"
+_KINDS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), type(None): pa.null()}
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 
@@ -63,12 +77,12 @@ class JsonLines(Format):
         `extra_fields="ignore"`.
         """
         opened = LineFiles.of(files, has_layouts=True)
-        opened.leave_out_unreadable(is_row, parsed)
+        opened.leave_out_unreadable(_is_row, _parsed)
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
             check_types(declared, is_readable, "JSON")
         if declared is None or (isinstance(self.schema, Mapping) and self.extra_fields == "error"):
-            found, inferred = infer_schema(opened, declared)
+            found, inferred = _infer_schema(opened, declared)
         else:
             found, inferred = declared, ""
         line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
@@ -89,8 +103,8 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLineFormat(LineFormat):
-    """Parser of JSON lines; see LineFormat and typed_lines.Parser."""
+class JsonLineFormat(TypedLines):
+    """Parser of JSON lines; see LineFormat and TypedLines."""
 
     schema: pa.Schema
     extra_fields: str
@@ -99,24 +113,18 @@ class JsonLineFormat(LineFormat):
     layout: Layout = ""
     kind: ClassVar[str] = "jsonl"
     rows_lack: ClassVar[bool] = True
-    blanks: ClassVar[bytes] = b" \t\r"
+    blanks: ClassVar[bytes] = _BLANKS
     counted: ClassVar[bytes] = b"[{"
 
     def reading(self, selection: Selection) -> "JsonLineFormat":
         unread = _unknown(self.schema, selection.leaves) if self.left_out else self.left_out
         return self if unread == self.left_out else replace(self, left_out=unread)
 
-    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        return parse_lines(self, data)
-
     def plain_lines(self, data: Tensor) -> PlainLines | None:
         kinds = [kind for field in self.schema if (kind := kind_of(field.type))]
         if len(kinds) < len(self.schema) or any(_ESCAPED.search(name) for name in self.schema.names):
             return None
         return plain_lines(kernels.parse_json(data, self.schema.names, kinds), self.schema, self.schema)
-
-    def is_plain(self, data: Tensor) -> bool:
-        return False  # the depth of each line must be counted before pyarrow parses it
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
         """Yield the lines that pyarrow crashes on, accepts wrongly, or joins with the next one."""
@@ -318,3 +326,115 @@ def _parsed_type(kind: pa.DataType) -> pa.DataType:
     if types.is_decimal128(kind):
         return pa.decimal256(38, kind.scale)  # as decimal128, larger numbers would wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind
+
+
+def _infer_schema(files: LineFiles, declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
+    """Return the schema of declared keys, and of others by the first lines, see `samples`; and a message about these.
+
+    Integers are int64, other numbers double, texts string, also those that look like times; objects are structs. Keys
+    whose values are null or empty in all lines, or of unlike types, are null. Malformed lines do not count: they are
+    bad rows when they are read. Raise ProviderError if there is no key.
+    """
+    kind, counts, fault = pa.struct([]), dict.fromkeys(files.paths[:1], 0), ""
+    for path, lines in files.samples(_is_row):
+        for number, line in enumerate(lines, start=1):
+            if not (content := line.strip(_BLANKS)):
+                continue
+            try:
+                kind = _merged(kind, _type_of(_parsed(content, _finite), 1))
+                counts[path] = counts.get(path, 0) + 1
+            except (ValueError, RecursionError) as error:
+                fault = fault or f"{path}, line {number}: the schema can't be inferred: {error}"
+    inferred = pa.schema([(child.name, _with_nulls(child.type)) for child in kind])
+    found = with_declared(inferred, declared)
+    if not len(found):
+        raise no_schema(files, fault)
+    if declared is not None and found.equals(declared):
+        return found, ""
+    names = () if declared is None else declared.names
+    unknown = [
+        f"{name!r} is {why}" for name, why in _unknown_types(kind, "") if name.partition(".")[0] not in names
+    ]
+    note = f"; schema={{…}} declares the types of others: {', '.join(unknown)}" if unknown else ""
+    return found, f"schema inferred from {first_lines_of(counts)}{note}"
+
+
+def _is_row(line: bytes) -> bool:
+    return bool(line.strip(_BLANKS))
+
+
+def _finite(number: str) -> float:
+    if isinf(found := float(number)):
+        raise ValueError(f"{number[:40]} is beyond double")
+    return found
+
+
+def _parsed(line: bytes, parse_float: Callable[[str], float] | None = None) -> dict[str, Any]:
+    """Return the object of a line; raise ValueError or RecursionError for a line without one."""
+    check_text(line)
+    found = json.loads(line, parse_float=parse_float)
+    if not isinstance(found, dict):
+        raise ValueError("expected an object, {…}")
+    return found
+
+
+def _type_of(value: Any, depth: int) -> pa.DataType:
+    """Return the type of a parsed value."""
+    if depth > _DEEPEST:
+        raise ValueError(f"nested in more than {_DEEPEST} levels")
+    if isinstance(value, dict):
+        return pa.struct([(name, _type_of(child, depth + 1)) for name, child in value.items()])
+    if isinstance(value, list):
+        if {*map(type, value)} in ({int}, {str}):
+            value = [min(value), max(value)]  # which have the types of all others
+        kind = pa.null()
+        for child in value:
+            kind = _merged(kind, _type_of(child, depth + 1))
+        return pa.list_(kind)
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is beyond int64")
+    if isinstance(value, float) and not isfinite(value):
+        return _NOT_FINITE
+    return _KINDS[type(value)]
+
+
+def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type that holds values of both types; _MIXED if there is none."""
+    # most are the same object: Arrow compares types much slower
+    if one is other or one == other or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    if {one, other} <= {pa.int64(), pa.float64(), _NOT_FINITE}:
+        return pa.float64()
+    if types.is_list(one) and types.is_list(other):
+        return pa.list_(_merged(one.value_type, other.value_type))
+    if types.is_struct(one) and types.is_struct(other):
+        fields = {child.name: child.type for child in one}
+        for child in other:
+            fields[child.name] = _merged(fields.get(child.name, pa.null()), child.type)
+        return pa.struct(list(fields.items()))
+    return _MIXED
+
+
+def _with_nulls(kind: pa.DataType) -> pa.DataType:
+    """Return the type with null in place of types that are not known."""
+    fields = [child.with_type(_with_nulls(child.type)) for _, child in child_fields(kind)]
+    if fields:
+        return with_child_fields(kind, fields)
+    return pa.null() if types.is_struct(kind) or kind in (_MIXED, _NOT_FINITE) else kind
+
+
+def _unknown_types(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths of fields whose types are not known, and a description of their values."""
+    if kind == _MIXED:
+        yield path, "of several types"
+    elif kind == _NOT_FINITE:
+        yield path, "NaN or infinite (NaN is not a number of JSON)"
+    elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
+        yield path, "null or empty"
+    elif types.is_struct(kind):
+        for child in kind:
+            yield from _unknown_types(child.type, f"{path}.{child.name}".removeprefix("."))
+    elif types.is_list(kind):
+        yield from _unknown_types(kind.value_type, path)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from seqflow import kernels
 from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.plain_lines import PlainLines, in_place
-from seqflow.providers.lines.text_lines import LineFiles
+from seqflow.providers.lines.text_lines import LineFiles, LineFormat
 from seqflow.record.record import Tensor
 
 _NEWLINE = ord("\n")
@@ -21,44 +21,43 @@ _FEW = 8
 """Number of lines that are parsed one by one if one is bad: halving takes more calls if many are."""
 
 
-class LineParser(Protocol):
+class TypedLines(LineFormat):
     """Parser of whole lines into rows of a schema; finds lines that Arrow's parsers accept wrongly or crash on."""
 
-    @property
-    def schema(self) -> pa.Schema: ...
+    __slots__ = ()
+    blanks: ClassVar[bytes]
+    """Letters that have no meaning at the start and the end of a line."""
+    counted: ClassVar[bytes]
+    """Letters that are counted in each line, for `faults`."""
 
-    @property
-    def blanks(self) -> bytes:
-        """Letters that have no meaning at the start and the end of a line."""
-        ...
-
-    @property
-    def counted(self) -> bytes:
-        """Letters that are counted in each line, for `faults`."""
-        ...
+    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        return parse_lines(self, data)
 
     def plain_lines(self, data: Tensor) -> PlainLines | None:
         """Return rows from a native kernel, which leaves out some lines; None if it does not parse such columns."""
-        ...
+        raise NotImplementedError
 
     def is_plain(self, data: Tensor) -> bool:
-        """Return whether a quick check finds no faults. It may not notice a value that continues in the next line."""
-        ...
+        """Return whether a quick check finds no faults. It may not notice a value that continues in the next line.
+
+        False by default: then each line is checked before Arrow parses it.
+        """
+        return False
 
     def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str | Exception]]:
         """Yield which lines have a fault, whatever the schema, and its reason; the first fault of a line counts.
 
         A reason that is an exception is explained further by `explain`.
         """
-        ...
+        raise NotImplementedError
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
         """Return the rows of whole lines; raise ArrowException or ValueError for lines that don't fit the schema."""
-        ...
+        raise NotImplementedError
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return why a line is malformed: the column ("" if not known), the position in the line, and the reason."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def is_utf8(content: bytes | Tensor) -> bool:
     return True
 
 
-def parse_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+def parse_lines(parser: TypedLines, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """Return the rows of a block, and its malformed lines in order; their rows are null."""
     plain = parser.plain_lines(data)
     if plain is None:
@@ -133,7 +132,7 @@ def _moved(malformed: Iterator[Malformed], plain: PlainLines) -> Iterator[Malfor
         yield Malformed(int(plain.odd[row]), place, column, reason)
 
 
-def parse_any_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+def parse_any_lines(parser: TypedLines, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """Return what `parse_lines` does, parsed by Arrow."""
     # The only fault of plain lines is a value that goes on in the next line: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
@@ -157,7 +156,7 @@ def parse_any_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, I
     return rows, _malformed(parser, lines, bad)
 
 
-def _whole(parser: LineParser, data: Tensor) -> pa.RecordBatch | None:
+def _whole(parser: TypedLines, data: Tensor) -> pa.RecordBatch | None:
     """Return the rows of a block; None if a line does not fit."""
     try:
         return parser.rows(data)
@@ -172,7 +171,7 @@ def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
 
 
 def _parsed(
-    parser: LineParser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
+    parser: TypedLines, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
 ) -> Iterator[pa.RecordBatch]:
     """Parse the chosen lines; if that fails, parse each half, and the lines of a small part one by one."""
     # with no line found bad so far, parsing all of them together has failed already
@@ -198,7 +197,7 @@ def _halves(part: Tensor) -> list[Tensor]:
     return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
 
 
-def _malformed(parser: LineParser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
+def _malformed(parser: TypedLines, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
     """Yield the malformed lines in order; the fault of a line is searched when the line is reported."""
     for at, error in sorted(bad.items(), key=itemgetter(0)):
         column, offset, reason = "", 0, error

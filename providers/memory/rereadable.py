@@ -65,11 +65,8 @@ class RereadableSource(Source):
     first: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False)
     """Digest of the first block, by the columns that were read."""
     is_stream: ClassVar[bool] = True
+    paths: ClassVar[tuple[str, ...]] = ()
     slicing = "any"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
 
     def content(self, schema: pa.Schema) -> str:
         """Return the digest of the first block, which states compare."""

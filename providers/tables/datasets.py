@@ -77,9 +77,7 @@ class DatasetSource(Source):
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
-        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
-        wanted = [leaves.get(path) for path in paths]
+        wanted = [self.selection.leaves_of_source.get(path) for path in paths]
         for block in self.blocks(schema):
             yield block, fragment_ranges(self.pieces[block.index].fragment, wanted)
 
@@ -102,7 +100,7 @@ class DatasetSource(Source):
     def finish(self, block: Block, schema: pa.Schema, table: Table, bad_rows: list[BadRow] | None) -> Table:
         """Return the chosen columns of a table; Lance's blobs are refused, since a scan reads only their places."""
         chosen = self.selection.to(schema)
-        found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
+        found = with_columns(table, chosen.of_source, self.place(block))
         return chosen.apply(found, chosen.present)
 
     def _names(self, schema: pa.Schema) -> list[str]:
@@ -230,7 +228,3 @@ def _origin_of(dataset: Any) -> str:
     if not files:
         return f"a {type(dataset).__name__}"
     return f"a dataset of {len(files)} file{'s' * (len(files) != 1)}, {files[0]}{', …' * (len(files) > 1)}"
-
-
-def _wrong_count(block: Block, found: int) -> ProviderError:
-    return ProviderError(f"{block.origin}, block {block.index} has {found} rows, expected {block.num_rows}")

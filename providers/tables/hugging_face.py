@@ -4,13 +4,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, folder_of, is_uri, join
+from seqflow.files.place import LOCAL, Entry, Files, folder_of, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
@@ -31,11 +30,8 @@ class HuggingFaceSource(Source):
     selection: Selection
     block_rows: int
     row_bytes: int
+    paths: ClassVar[tuple[str, ...]] = ()
     slicing = "any"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def num_rows(self) -> int:

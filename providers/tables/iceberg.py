@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import Source, Wanted
-from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,7 @@ class IcebergSource(Source):
     """Columns of the scan as a schema of pyiceberg: they are read by id, since names may change."""
     tasks: tuple[Any, ...]
     selection: Selection
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
+    paths: ClassVar[tuple[str, ...]] = ()
 
     @property
     def num_rows(self) -> int | None:
@@ -50,8 +47,7 @@ class IcebergSource(Source):
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
-        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
+        leaves = self.selection.leaves_of_source
         fields = [_field(self.fields, *leaves[path]) if path in leaves else None for path in paths]
         for block, task in zip(self.blocks(schema), self.tasks, strict=True):
             yield block, [UNKNOWN if field is None else _range(task.file, field) for field in fields]

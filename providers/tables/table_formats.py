@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from seqflow.errors import ProviderOptionError
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, folder_of, is_uri, join
+from seqflow.files.place import LOCAL, Entry, Files, folder_of, is_uri, join
 
 
 class TableFormat(NamedTuple):

@@ -14,10 +14,6 @@ from seqflow.cli.progress_line import progress_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seqflow.engine import EngineSettings
-    from seqflow.providers import Provider
-    from seqflow.providers.left_out import LeftOut
-
 
 EXAMPLES = (
     ("seqflow build-vocabulary docs/ tags tags.arrow", "Ids for the strings of a column of lists."),
@@ -59,6 +55,7 @@ def build_vocabulary(
     With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """
     from seqflow import providers
+    from seqflow.job import Job, scans
     from seqflow.output.durable_files import writing
     from seqflow.output.overwriting import check_new_file
     from seqflow.providers.left_out import LeftOut
@@ -72,14 +69,17 @@ def build_vocabulary(
             [source], kind, input, set_,
             schema=schema, bad_rows=bad_rows, bad_files=bad_files, storage_option=storage_option,
         ):  # fmt: skip
-            counts = _count_of_job(source, column, output, input, set_, settings)
+            job = Job.read_until_prepare(source, job_options.overrides_of(set_, input))
+            loader = scans.prepared_loader(job)
+            check_new_file("output", output, loader.source)
+            counts = scans.count_prepared(job, loader, column, settings)
         else:
             job_options.import_kind(kind)
             provider = providers.open(
                 source, kind=kind, **job_options.open_options(schema, bad_files, storage_option)
             )
             check_new_file("output", output, provider)
-            counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
+            counts, left_out = scans.count_column(provider, column, settings, bad_rows == "skip")
     vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -97,40 +97,6 @@ def build_vocabulary(
             ("output", str(output)),
         ]
         print_table(lines)
-
-
-def _count_of_job(
-    path: str,
-    tensor: str,
-    output: Path,
-    input: list[str] | None,
-    set_: list[str] | None,
-    settings: EngineSettings,
-) -> pa.Table:
-    from seqflow.job import Job
-    from seqflow.job.prepared_keys import check_output, prepared_keys, prepared_loader
-    from seqflow.vocabulary.counting import count
-
-    job = Job.read_until_prepare(path, job_options.overrides_of(set_, input))
-    if not settings.has_workers:
-        return count(prepared_keys(job, tensor, output))
-    from seqflow.job import scans
-
-    check_output(prepared_loader(job), output)
-    return scans.count_prepared(job, tensor, settings)
-
-
-def _count_of_files(
-    provider: Provider, column: str, settings: EngineSettings, skips: bool
-) -> tuple[pa.Table, LeftOut]:
-    from seqflow.job import scans
-    from seqflow.providers.left_out import LeftOut
-    from seqflow.vocabulary.counting import count, keys_of_column
-
-    if settings.has_workers:
-        return scans.count_column(provider, column, settings, skips)
-    left_out = LeftOut.of(provider, skips)
-    return count(keys_of_column(provider, column, left_out)), left_out
 
 
 def _check_output(output: Path, overwrite: bool) -> None:

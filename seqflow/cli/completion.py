@@ -25,8 +25,3 @@ def kinds(incomplete: str) -> list[str]:
     from seqflow.providers.opening import file_kinds
 
     return [kind for kind in file_kinds() if kind.startswith(incomplete)]
-
-
-def engines(incomplete: str) -> list[str]:
-    """Return the engines that begin with the text."""
-    return [engine for engine in ("local", "ray") if engine.startswith(incomplete)]

@@ -10,8 +10,6 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-_FORMAT_OPTION = re.compile(r"\{(\w+)\.(\w+)\}")
-"""Help of an option of a command that is one of a format: `{parquet.untrusted}`."""
 _HEADING = re.compile(r"^\w+:", re.MULTILINE)
 _FIRST = """\
 Usage: seqflow COMMAND ...  seqflow COMMAND --help has options and examples
@@ -53,22 +51,11 @@ def _with_headings(text: str) -> str:
     return _HEADING.sub(r"\033[1m\g<0>\033[0m", text) if wants_colours() else text
 
 
-def _meaning(kind: str, name: str) -> str:
-    """Return what an option of a format means; imported for help alone, since it takes long."""
-    from seqflow.job.keys import meanings_of
-    from seqflow.providers.formats.options import FORMATS
-
-    return meanings_of(FORMATS[kind])[name]
-
-
 class Command(TyperCommand):
     """A subcommand whose help ends with examples."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the help, its headings bold if colours are wanted."""
-        for param in self.params:
-            if format_option := _FORMAT_OPTION.fullmatch(getattr(param, "help", None) or ""):
-                param.help = _meaning(*format_option.groups())  # type: ignore[attr-defined]
         return _with_headings(super().get_help(ctx))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

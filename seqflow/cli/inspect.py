@@ -34,7 +34,12 @@ def inspect(
     bad_rows: job_options.BadRowsPolicy = None,
     bad_files: job_options.BadFilesPolicy = None,
     storage_option: job_options.StorageOption = None,
-    untrusted: Annotated[bool, typer.Option("--untrusted", help="{parquet.untrusted}")] = False,
+    untrusted: Annotated[
+        bool,
+        typer.Option(
+            "--untrusted", help="Read metadata in a child process first: a crash of pyarrow is an error."
+        ),
+    ] = False,
     json: job_options.AsJson = False,
 ) -> None:
     """Show what files hold: tensors, lengths, waste of padding.

@@ -59,10 +59,7 @@ StorageOption = Annotated[
     ),
 ]
 Engine = Annotated[
-    str | None,
-    typer.Option(
-        help="Run on: local (this machine) or ray (a Ray cluster).", autocompletion=completion.engines
-    ),
+    Literal["local", "ray"] | None, typer.Option(help="Run on this machine, or on a Ray cluster.")
 ]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Number of worker processes (default: this process only).")
@@ -74,14 +71,11 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existin
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def engine_settings(engine: str | None, workers: int | None, address: str | None) -> EngineSettings:
-    """Return the engine settings of these options; raise JobError for an unknown engine."""
+def engine_settings(engine: Engine, workers: int | None, address: str | None) -> EngineSettings:
+    """Return the engine settings of these options."""
     from seqflow.engine import EngineSettings
-    from seqflow.errors import JobError
 
-    if engine not in (None, "local", "ray"):
-        raise JobError(f"--engine is {engine!r}, expected local or ray")
-    return EngineSettings(kind="ray" if engine == "ray" else "local", workers=workers, address=address)
+    return EngineSettings(kind=engine or "local", workers=workers, address=address)
 
 
 def import_kind(kind: str | None) -> None:

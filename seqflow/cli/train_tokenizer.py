@@ -48,7 +48,9 @@ def train_tokenizer(
     min_frequency: Annotated[
         int, typer.Option(min=1, max=2**31, help="Number of times a pair must occur to become a token.")
     ] = 2,
-    errors: Annotated[Literal["strict", "replace"], typer.Option(help="{text.errors}")] = "strict",
+    errors: Annotated[
+        Literal["strict", "replace"], typer.Option(help="Bad bytes: an error, or U+FFFD.")
+    ] = "strict",
     kind: Annotated[
         str | None, typer.Option(help="parquet, arrow or text, if the names do not show it.")
     ] = None,

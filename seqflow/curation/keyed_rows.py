@@ -23,6 +23,7 @@ from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.source import Source, Wanted
 from seqflow.providers.store_options import STORE_OPTIONS
+from seqflow.record.arrow_types import TEXTS, is_any
 from seqflow.record.selection import Table, select_schema
 
 PLACE = "place"
@@ -213,11 +214,9 @@ def _words(data: Array, lengths: Array) -> Any:
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is of texts or bytes, encoded or not."""
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    if types.is_dictionary(kind):
         kind = kind.value_type
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
-    return any(holds(kind) for holds in (*texts, *binary))
+    return is_any(kind, TEXTS)
 
 
 def _check_columns(rule: Rule, schema: pa.Schema) -> None:

@@ -68,7 +68,7 @@ def record_of(table: Table) -> Record:
 
 def _plain_type(kind: pa.DataType, decimals: pa.DataType = _DECIMAL) -> pa.DataType:
     """Return the widest type of values of this type, fields of structs in the order of their names."""
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    if types.is_dictionary(kind):
         return _plain_type(kind.value_type, decimals)
     if types.is_integer(kind):
         return pa.uint64() if types.is_uint64(kind) else pa.int64()

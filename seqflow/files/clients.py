@@ -1,53 +1,56 @@
-"""Clients of stores: obstore, and file systems of pyarrow and fsspec that a user passes."""
+"""Clients of stores: obstore, and file systems of pyarrow and fsspec that a user passes; lists of objects."""
 
 import json
 import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
-from seqflow.files.errors import ChangedError, ShortError, WholeFileError
-from seqflow.files.listing import PAGE, Found
+from seqflow.files.errors import ChangedError, Place, ShortError, WholeFileError, again, is_below_file
 from seqflow.files.options import StoreOptions, has_profile, store_options
 from seqflow.files.place import CLOUDS
 from seqflow.files.systems import scheme_of_system
 from seqflow.hidden import is_secret, shown, without_options
 
+PAGE = 1000
+"""Objects of one answer to a list: most stores send no more."""
 Version = tuple[int, str]
 """Size of an object in bytes, and its version; the size alone tells a change where there are no versions."""
 
 
-class Client(Protocol):
+class Found(NamedTuple):
+    """An object of a store: its key, size in bytes, and version."""
+
+    key: str
+    size: int
+    version: str
+
+
+class Client:
     """Requests to one bucket or host. Each raises the error of its library."""
 
-    @property
-    def region(self) -> str: ...
-
-    @property
-    def access_key(self) -> str: ...
-
-    @property
-    def identity(self) -> str:
-        """Text that only clients of the same system have, in all processes; empty if nothing tells the system."""
-        ...
+    region = ""
+    access_key = ""
+    identity = ""
+    """Text that only clients of the same system have, in all processes; empty if nothing tells the system."""
 
     def head(self, key: str) -> Found:
         """Return an object; raise FileNotFoundError if there is none."""
-        ...
+        raise NotImplementedError
 
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         """Yield the objects below a folder by pages, in the order of the store, from the key after `after` on."""
-        ...
+        raise NotImplementedError
 
     def get(self, key: str, start: int, stop: int, of: Version) -> Any:
         """Return the bytes `start` … `stop - 1` of a version, as an object with a buffer."""
-        ...
+        raise NotImplementedError
 
 
-class ObstoreClient:
+class ObstoreClient(Client):
     """A store of obstore. Its own attempts are turned off: they are counted, and end before an outage does."""
 
     def __init__(self, store: Any) -> None:
@@ -178,10 +181,8 @@ class HubClient(ObstoreClient):
             raise
 
 
-class ArrowClient:
+class ArrowClient(Client):
     """A file system of pyarrow. It has no conditions: the time of a file is compared after each read."""
-
-    region = access_key = ""
 
     def __init__(self, system: Any) -> None:
         self._system = system
@@ -210,10 +211,8 @@ class ArrowClient:
         return Found(info.path, info.size, str(info.mtime_ns or ""))
 
 
-class FsspecClient:
+class FsspecClient(Client):
     """A file system of fsspec. It has no conditions: the version of a file is compared after each read."""
-
-    region = access_key = ""
 
     def __init__(self, system: Any) -> None:
         self._system = system
@@ -326,10 +325,8 @@ def _client_of_s3(system: Any) -> Client | None:
     )
 
 
-class _BucketClient:
+class _BucketClient(Client):
     """A client whose keys begin with the name of a bucket, as paths of pyarrow do."""
-
-    region = access_key = ""
 
     def __init__(self, make: Callable[[str], Client], identity: str) -> None:
         self._make, self._clients, self.identity = make, dict[str, Client](), identity
@@ -402,3 +399,42 @@ def _checked(data: Any, size: int) -> Any:
 
 def _none(key: str) -> Any:
     raise FileNotFoundError(key)
+
+
+def list_all(place: Place, client: Client, prefix: str, seconds: float, after: str = "") -> list[Found]:
+    """Return all objects from the key after `after` on; a page that fails is asked for again, for so many seconds.
+
+    The client takes a web page that comes instead of a page of the list for an empty one, and that for the last. So
+    the end of a long list is believed if another answer, which has the last object, shows it too; and an empty list
+    if it comes twice.
+    """
+    found: list[Found] = []
+    pages: Iterator[list[Found]] | None = None
+
+    def next_page() -> list[Found]:
+        nonlocal pages
+        try:
+            pages = client.list(prefix, found[-1].key if found else after) if pages is None else pages
+            return next(pages, [])
+        except BaseException as error:
+            pages = None
+            if is_below_file(error):
+                return []
+            raise
+
+    def rest() -> list[Found]:
+        last = [one for page in client.list(prefix, found[-2].key) for one in page]
+        if found[-1].key not in {one.key for one in last}:
+            raise WholeFileError
+        known = {one.key for one in found}
+        return [one for one in last if one.key not in known]
+
+    for _ in range(2):
+        while page := again(place, next_page, seconds):
+            found += page
+        if found:
+            break
+        pages = None
+    while len(found) >= PAGE and (more := again(place, rest, seconds)):
+        found += more
+    return found

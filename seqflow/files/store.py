@@ -1,12 +1,14 @@
-"""Objects of stores: listed, pinned at their versions, and read in ranges."""
+"""Objects of stores: listed, pinned at their versions, and read in ranges, or as open files."""
 
 import atexit
+import io
 import os
 import re
 import shutil
 import sys
 import tempfile
 import uuid
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,28 +19,26 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from seqflow.errors import StoreError
-from seqflow.files.again import again
+from seqflow.errors import ProviderError, StoreError
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
-from seqflow.files.clients import Client, client_of_system, client_of_uri
-from seqflow.files.errors import Place, is_below_file, missing
-from seqflow.files.listing import Found, list_all
-from seqflow.files.local import LOCAL
+from seqflow.files.clients import Client, Found, client_of_system, client_of_uri, list_all
+from seqflow.files.errors import Place, again, is_below_file, missing
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
-from seqflow.files.place import Entry, Range, is_uri, split, without_query
-from seqflow.files.range_file import RangeFile, open_stream
+from seqflow.files.place import Entry, Files, Range, is_uri, split, without_query
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
 from seqflow.hidden import shown
 
 _LOOK_UPS = 64
 """Objects that are asked for at one time."""
+_BLOCK, _MOST_BLOCKS = 4 << 20, 8
+"""Bytes that are read at once where nothing tells what will be read, and how many such blocks are kept."""
 _first_use: list[int] = []
 """The process that made the first request: the client does not live through a fork."""
 
 
-class StoreFiles:
+class StoreFiles(Files):
     """Objects of stores, and files of this machine among them.
 
     `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
@@ -82,7 +82,7 @@ class StoreFiles:
 
     def cached_as(self, path: str) -> str | None:
         if self._is_local(path):
-            return LOCAL.cached_as(path)
+            return super().cached_as(path)
         return self._name(path) if self._of(path).version else None
 
     def _name(self, path: str) -> str:
@@ -104,7 +104,7 @@ class StoreFiles:
     def entry(self, path: str) -> Entry | None:
         if path not in self._pinned:
             if self._is_local(path):
-                return LOCAL.entry(path)
+                return super().entry(path)
             place, client, key, seconds = self.request(path)
             found = again(place, lambda: _head(client, key), seconds)
             if found is None:
@@ -124,12 +124,11 @@ class StoreFiles:
 
     def list(self, folder: str) -> Iterator[Entry]:
         if not is_uri(folder):
-            yield from LOCAL.list(folder)
+            yield from super().list(folder)
             return
         place, client, key, seconds = self.request(folder)
-        root = _split_hub(folder)[0] if folder.startswith("hf://") else split(folder)[0]
         for one in sorted(list_all(place, client, key.rstrip("/"), seconds)):
-            path = f"{root}/{one.key}" if self.system is None else uri_in(self.system, one.key)
+            path = f"{split(folder)[0]}/{one.key}" if self.system is None else uri_in(self.system, one.key)
             yield Entry(path, one.size, one.version)
 
     def listing(self, folder: str) -> Sequence[Entry]:
@@ -143,7 +142,7 @@ class StoreFiles:
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
         if self._is_local(path):
-            return LOCAL.read(path, start, stop)
+            return super().read(path, start, stop)
         stop = min(stop, self._of(path).size)
         if start >= stop:
             return pa.py_buffer(b"")
@@ -165,15 +164,15 @@ class StoreFiles:
         finally:
             self.ahead.drop(owner)
 
-    def stream(self, path: str, start: int = 0) -> IO[bytes]:
+    def stream(self, path: str) -> IO[bytes]:
         if self._is_local(path):
-            return LOCAL.stream(path, start)
-        return open_stream(self, path, start, self._of(path).size)
+            return super().stream(path)
+        return _open_stream(self, path, self._of(path).size)
 
     def random(self, path: str, ranges: Iterable[Span] = ()) -> Any:
         if self._is_local(path):
             return path
-        return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
+        return pa.PythonFile(_RangeFile(self, path, self._of(path).size, ranges), mode="r")
 
     def plan(self, ranges: Iterable[Range], owner: object) -> None:
         sizes = ((path, start, stop, self.entry(path)) for path, start, stop in ranges)
@@ -244,8 +243,6 @@ class StoreFiles:
         else:
             root, key = split(path)
             key = unquote(key) if root[:4] == "http" else key  # the client quotes it
-        if path.startswith("hf://") and self.system is None:
-            root, key = _split_hub(path)
         with self._lock:
             if root not in self._clients:
                 self._clients[root] = self._client(root)
@@ -306,12 +303,6 @@ def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Sp
             yield list(run)
 
 
-def _split_hub(uri: str) -> tuple[str, str]:
-    """Return the repository of a URI of the Hugging Face Hub, with its kind and revision, and the path in it."""
-    kind, user, name, *rest = uri.removeprefix("hf://").split("/")
-    return f"hf://{kind}/{user}/{name}", "/".join(rest)
-
-
 def _unpickled(options: Any, system: Any, cache: Cache | None, known: dict[str, Any]) -> StoreFiles:
     files = StoreFiles(options, system, cache)
     vars(files).update(known)
@@ -339,3 +330,124 @@ def _remove(path: str, owner: int) -> None:
 
 
 _temporary: list[str] = []
+
+
+class _RangeFile:
+    """An object as a file for pyarrow: ranges that are fetched together, or blocks as they are asked for."""
+
+    closed = False
+
+    def __init__(self, files: StoreFiles, path: str, size: int, spans: Iterable[Span]) -> None:
+        self._files, self._path, self._size = files, path, size
+        self._spans, self._position = split_spans(spans), 0
+        self._blocks: dict[int, pa.Buffer] = {}
+        self._owner = object()
+        if self._spans:
+            self._held = list(files.pieces(path, self._spans))
+        self._starts = [start for start, _ in self._spans]
+
+    def read(self, count: int = -1) -> pa.Buffer:
+        start = self._position
+        stop = self._size if count < 0 else min(start + count, self._size)
+        self._position = max(start, stop)
+        if stop <= start:
+            return pa.py_buffer(b"")
+        return self._of_spans(start, stop) if self._spans else self._of_blocks(start, stop)
+
+    def _of_spans(self, start: int, stop: int) -> pa.Buffer:
+        at = bisect_right(self._starts, start) - 1
+        pieces = []
+        position = start
+        while at < len(self._spans) and position < stop:
+            first, last = self._spans[max(at, 0)]
+            if not first <= position < last:
+                break
+            end = min(stop, last)
+            pieces.append(self._held[at].slice(position - first, end - position))
+            position, at = end, at + 1
+        if position < stop:
+            raise ProviderError(
+                f"{self._path}, bytes {start} … {stop - 1}: not among the ranges of its footer"
+            )
+        return pieces[0] if len(pieces) == 1 else pa.py_buffer(b"".join(pieces))
+
+    def _of_blocks(self, start: int, stop: int) -> pa.Buffer:
+        first, last = start // _BLOCK, (stop - 1) // _BLOCK
+        pieces = [self._block(number) for number in range(first, last + 1)]
+        offset = start - first * _BLOCK
+        if len(pieces) == 1:
+            return pieces[0].slice(offset, stop - start)
+        return pa.py_buffer(memoryview(b"".join(pieces))[offset : offset + stop - start])
+
+    def _block(self, number: int) -> pa.Buffer:
+        found = self._blocks.pop(number, None)
+        if found is None:
+            span = (number * _BLOCK, min((number + 1) * _BLOCK, self._size))
+            found = self._files.read(self._path, *span)
+            following = (span[1], min(span[1] + _BLOCK, self._size))
+            # readers of columns go on after what they have read
+            goes_on = number - 1 in self._blocks and following[0] < following[1]
+            if goes_on and not self._files.ahead.has(self._path, *following):
+                self._files.ahead.plan([(self._path, *following)], self._owner)
+        self._blocks[number] = found
+        while len(self._blocks) > _MOST_BLOCKS:
+            del self._blocks[next(iter(self._blocks))]
+        return found
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self.closed = True
+        self._blocks.clear()
+        self._files.ahead.drop(self._owner)
+
+    def __del__(self) -> None:  # pyarrow closes only what it has opened
+        self.close()
+
+
+class _Stream(io.RawIOBase):
+    """An object; the next pieces are under way while one is read."""
+
+    def __init__(self, files: StoreFiles, path: str, size: int) -> None:
+        self._files, self._path, self._size = files, path, size
+        self._position = self._planned = self._start = 0
+        self._piece, self._owner = pa.py_buffer(b""), object()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        if self._position >= self._start + self._piece.size:
+            if self._position >= self._size:
+                return 0
+            self._plan()
+            self._start, stop = self._position, min(self._position + _BLOCK, self._size)
+            self._piece = self._files.read(self._path, self._start, stop)
+        part = self._piece.slice(self._position - self._start, None)[: len(target)]
+        target[: part.size] = memoryview(part).cast("B")
+        self._position += part.size
+        return int(part.size)
+
+    def _plan(self) -> None:
+        """Plan the next piece and two after it."""
+        end = min(self._position + 3 * _BLOCK, self._size)
+        while self._planned < end:
+            stop = min(self._planned + _BLOCK, self._size)
+            self._files.ahead.plan([(self._path, self._planned, stop)], self._owner)
+            self._planned = stop
+
+    def close(self) -> None:
+        if not self.closed:
+            self._files.ahead.drop(self._owner)
+        super().close()
+
+
+def _open_stream(files: StoreFiles, path: str, size: int) -> IO[bytes]:
+    """Return an object as a file that is read front to back."""
+    return io.BufferedReader(_Stream(files, path, size), 1 << 20)

@@ -9,10 +9,8 @@ from urllib.request import Request, urlopen
 import pyarrow as pa
 
 from seqflow.errors import StoreError
-from seqflow.files.again import again
-from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of
-from seqflow.files.errors import Place, ShortError
-from seqflow.files.listing import list_all
+from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of, list_all
+from seqflow.files.errors import Place, ShortError, again
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry, split
 from seqflow.files.store import StoreFiles

@@ -8,7 +8,6 @@ from itertools import permutations
 from seqflow.errors import JobError, NetError, asked_by
 from seqflow.files.place import is_uri, join
 from seqflow.hidden import shown
-from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
@@ -18,7 +17,7 @@ from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
-from seqflow.output.overwriting import belongs_to, normal, overwritten
+from seqflow.output.overwriting import belongs_to, check_new_file, normal
 from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
 
@@ -31,7 +30,6 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
     they are shown for each source, and those of the last source are returned.
     """
-    job = dated(job)
     loader = open_batches(job.without_rules())
     found = refuse(job, loader, show)
     if job.output.path is not None and (target := open_job_output(job).target) is not None:
@@ -111,21 +109,14 @@ def check_targets(job: Job, loader: Loader) -> None:
     """Raise JobError when an output would overwrite an input, or another output."""
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
     named = [file for net in (loader.prepare, loader.net) if isinstance(net, Net) for file in net.files]
-    inputs = [*sorted(loader.source.files), *job.constants.values(), *nets, *named]
     targets = _targets(job, loader)
     for setting, target in targets.items():
-        found = overwritten(target, inputs)
-        if found is not None:
-            advice = (
-                "leave the output out of the source with exclude"
-                if setting == "output.path"
-                else "choose a new name"
-            )
-            raise JobError(
-                f"{setting}: {target!r} is or holds {found!r}, a file that the job reads\n"
-                f"  write somewhere else, or {advice}"
-            )
-        _check_place(setting, target, job, loader)
+        _check_uri(setting, target)
+        parts: list[str] = []
+        if setting == "output.path" and not os.path.splitext(target)[1]:
+            suffix = "arrow" if job.output.kind == "arrow" else "parquet"
+            parts = [join(target, f"{folder}part-00000.{suffix}") for folder in ("", "key=value/")]
+        check_new_file(setting, target, loader.source, [*job.constants.values(), *nets, *named], parts)
     for (setting, target), (other, owner) in permutations(targets.items(), 2):
         if belongs_to(_real(target), _real(owner)):
             raise JobError(f"{setting}: {target!r} belongs to {other}, {owner!r}\n  choose a new name")
@@ -135,26 +126,14 @@ def _real(target: str) -> str:
     return normal(target) if is_uri(target) else os.path.realpath(target)
 
 
-def _check_place(setting: str, target: str, job: Job, loader: Loader) -> None:
-    """Raise JobError when the next run would find an output as a file of the source, or the output is a URI that
-    cannot be written.
-    """
+def _check_uri(setting: str, target: str) -> None:
+    """Raise JobError when an output is a URI that cannot be written."""
     if is_uri(target) and setting == "order.index":
         raise JobError(
             f"{setting}: {shown(normal(target))!r} is a URI, expected a path: an index is a local file"
         )
     if "://" in target and not is_uri(target):
         raise JobError(f"{setting}: {target!r} is a URI whose scheme can't be written, expected a path")
-    files = [target]
-    if setting == "output.path" and not os.path.splitext(target)[1]:
-        suffix = "arrow" if job.output.kind == "arrow" else "parquet"
-        names = f"part-00000.{suffix}", f"key=value/part-00000.{suffix}"
-        files += [join(target, name) for name in names]
-    if (found := next((file for file in files if loader.source.finds(file)), None)) is not None:
-        raise JobError(
-            f"{setting}: {found!r} would be a file of the source: its paths find it\n"
-            "  write somewhere else, or leave it out of the source with exclude"
-        )
 
 
 def _targets(job: Job, loader: Loader) -> dict[str, str]:

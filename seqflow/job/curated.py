@@ -91,8 +91,10 @@ def _damaged(job: Job) -> dict[tuple[str, int], str]:
     """Return the blocks whose keys could not be read, which the rules have not compared, and why."""
     if not job.bad_files.leaves_out:
         return {}
-    access = {"storage_options": job.output.storage_options, "single_writer": job.output.single_writer}
-    target = open_output(keys_path(job), "parquet", **access).target
+    output = job.output
+    target = open_output(
+        keys_path(job), storage_options=output.storage_options, single_writer=output.single_writer
+    ).target
     record = None if target is None else target.read_manifest()
     found = [] if record is None else counts_in(record)["bad_files"]
     return {(one.path, one.block): one.reason for one in found if one.block is not None}

@@ -148,11 +148,6 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = target.shown, target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
-    if content is None and (version := target.earlier_format) is not None:
-        raise JobError(
-            f"output: {name!r} holds the beginning of a run of seqflow {version}, which cut parts in another way\n"
-            "  go on with that version; --overwrite begins again"
-        )
     if content is None or not has_form(content, form):
         raise damaged_progress(target.progress)
     if not accept_changes:

@@ -88,7 +88,7 @@ class JobRun:
         self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
-        if not is_repairable([*self.damaged, *self._damaged_pieces], record):
+        if not is_repairable(self._loader, [*self.damaged, *self._damaged_pieces], record):
             self._bad_rows.leave()
             self._begin()
             return

@@ -117,8 +117,6 @@ def open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     options["bad_files"] = job.bad_files
     if section.format:
         options["format"] = FORMATS[section.format](**section.given)
-    else:
-        options |= section.given
     return {"source": paths if isinstance(paths, str) else list(paths) or None, **options}
 
 

@@ -30,8 +30,9 @@ from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
+from seqflow.output.file_writer import FileWriter
 from seqflow.output.output_file import Checksums, checksum_of
-from seqflow.output.quarantine import QuarantinePiece
+from seqflow.output.quarantine import form_of
 from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
@@ -248,7 +249,7 @@ class PartMaker:
         piece = self._piece(part.number)
         measured = Measured([one for window in part.windows for one in window.slices])
         handler = BadRowHandler(
-            write=None if piece is None else lambda rejected: piece.write(rejected.table())
+            write=None if piece is None else lambda rejected: piece.write(rejected.table(), len(piece.groups))
         )
         try:
             with make_part(
@@ -261,7 +262,7 @@ class PartMaker:
             ) as batches:
                 files, schema = self._write(part.number, batches)
                 num_batches, last_batches = batches.num_batches, batches.last_batches
-            found = None if piece is None else piece.finish()
+            found = piece.finish(piece.piece) if piece is not None and piece.groups else None
             return MadePart(
                 self._sent(files, task.first_file),
                 None if schema is None else schema.serialize().to_pybytes(),
@@ -277,11 +278,12 @@ class PartMaker:
             if piece is not None:
                 piece.discard()
 
-    def _piece(self, number: int) -> QuarantinePiece | None:
+    def _piece(self, number: int) -> FileWriter | None:
+        """Return a writer of a piece of the quarantine file, under a name of its own."""
         folder, path = self._folders.bad_rows, self._job.bad_rows.path
         if folder is None or path is None:
             return None
-        return QuarantinePiece(Path(path), folder / f"{number:05}-{new_name()}")
+        return FileWriter(Path(path), form_of(Path(path)), folder / f"{number:05}-{new_name()}")
 
     def _write(self, number: int, batches: Iterable[Record]) -> tuple[list[OutputFile], pa.Schema | None]:
         target, folder = self._output.target, self._folders.parts

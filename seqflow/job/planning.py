@@ -6,7 +6,6 @@ from typing import Any
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
-from seqflow.job.dated_paths import dated
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.loader import Loader
@@ -76,7 +75,6 @@ def plan(job: Job) -> Plan:
 
     Raise the errors that the run would raise up to that point.
     """
-    job = dated(job)
     loader = open_loader(job.without_rules())
     refuse(job, loader)
     output = open_job_output(job)

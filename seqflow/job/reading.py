@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
-from seqflow.arguments import WORDS, Count, PathText, choices, described, fits, is_number, is_path
+from seqflow.arguments import WORDS, Count, PathText, choices, described, fits, is_path
 from seqflow.curation.rules import RULES, Rule
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
@@ -36,7 +36,7 @@ from seqflow.job.sections import (
     keys_of,
 )
 from seqflow.job.toml import line_of
-from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
+from seqflow.loader import BadRows, Balance, BatchPlan, Rows, Schedule, TokenBudget
 from seqflow.loader.epoch.deal import spans_of
 from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.plans.dealing import totals_of
@@ -48,9 +48,10 @@ from seqflow.providers.own_kinds import place_of
 T = TypeVar("T")
 
 _OPTION_TYPES = option_types()
-_OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
-"""Options of formats that were keys of [source] in earlier versions."""
 
+_POINTS = Annotated[
+    tuple[tuple[float, float], ...], bool, "pairs of a batch and a weight, [[0, 0.8], [10_000, 0.2]]"
+]
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 
 
@@ -78,7 +79,7 @@ class JobFile:
         override.
         """
         path = os.path.expanduser(path)
-        if name in self.overridden or path.removeprefix("{date}").startswith("{") or "://" in path:
+        if name in self.overridden or path.startswith("{") or "://" in path:
             return path
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):
@@ -91,12 +92,12 @@ class JobFile:
         raise JobError(f"{self.place(name)}: {message}")
 
     @contextmanager
-    def naming(self, name: str, shown: str = "") -> Iterator[None]:
+    def naming(self, name: str) -> Iterator[None]:
         """Translate an error about the setting `name` into a JobError that names its line."""
         try:
             yield
         except (OpError, ProviderOptionError, NetError, ExpressionError) as error:
-            self.fail(name, shown + error.text)
+            self.fail(name, error.text)
 
 
 def _without_parents(path: str) -> str:
@@ -180,7 +181,7 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     table = _table(tables, name, job_file)
     format, given = _options_of_format(name, table, job_file)
-    elsewhere = {*FORMATS, *_OLD_KEYS, *_OF_STORE}
+    elsewhere = {*FORMATS, *_OF_STORE}
     rest = {key: value for key, value in table.items() if key not in elsewhere}
     source = replace(
         _section(SourceSection, name, {name: rest}, job_file, further=(*FORMATS, *_OF_STORE)),
@@ -206,27 +207,24 @@ def _store(name: str, table: Mapping[str, Any], job_file: JobFile) -> StoreSecti
 
 
 def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
-    """Return the format that has a section in this one, and its options; else the options given as keys of
-    [source].
-    """
-    formats = [key for key in table if key in FORMATS]
-    given: Mapping[str, Any] = {key: value for key, value in table.items() if key in _OLD_KEYS}
-    place = name
-    if formats:
-        place = f"{name}.{formats[0]}"
-        if others := [*formats[1:], *given]:
-            shown = f"[{name}.{others[0]}]" if others[0] in FORMATS else others[0]
-            job_file.fail(f"{name}.{others[0]}", f"{shown} is given next to [{place}], expected one of them")
-        given = _table({place: table[formats[0]]}, place, job_file)
-    for key in given if formats else ():
+    """Return the format that has a section in this one, and its options; "" if none has."""
+    format, *others = [key for key in table if key in FORMATS] or [""]
+    if not format:
+        return "", {}
+    place = f"{name}.{format}"
+    if others:
+        shown = f"[{name}.{others[0]}] is given next to [{place}], expected one of them"
+        job_file.fail(f"{name}.{others[0]}", shown)
+    given = _table({place: table[format]}, place, job_file)
+    for key in given:
         with job_file.naming(f"{place}.{key}"):
-            check_option(key, FORMATS[formats[0]], f"[{place}]")
+            check_option(key, FORMATS[format], f"[{place}]")
     values = {
         key: _value(value, _OPTION_TYPES[key], f"{place}.{key}", job_file)
         for key, value in given.items()
         if value is not None
     }
-    return "".join(formats), values
+    return format, values
 
 
 def _mix(tables: Mapping[str, Any], job_file: JobFile) -> MixSection | None:
@@ -252,27 +250,22 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
     name = f"mix.sources.{number}"
     rest = {key: value for key, value in entry.items() if key not in ("name", "weight")}
     source = _one_source(name, {name: rest}, job_file)
-    if "weight" not in entry:
-        job_file.fail(name, "[[mix.sources]] needs 'weight'")
     paths = source.paths if isinstance(source.paths, str) else ", ".join(source.paths)
-    own = _checked(entry.get("name", shown(paths) or source.kind), str, f"{name}.name", job_file)
-    return MixSource(name=own, weight=_weight(entry["weight"], f"{name}.weight", job_file), source=source)
+    own = {
+        "name": shown(paths) or source.kind,
+        **{key: entry[key] for key in entry if key in ("name", "weight")},
+    }
+    if isinstance(own.get("weight"), Mapping):
+        own["weight"] = _schedule(own["weight"], f"{name}.weight", job_file)
+    return _section(MixSource, name, {name: {**own, "source": source}}, job_file, "[[mix.sources]]")
 
 
-def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
-    if not isinstance(weight, Mapping):
-        number: float = _checked(weight, float, name, job_file)
-        if not (is_number(number) and number >= 0):
-            job_file.fail(name, f"weight is {number}, expected a number, 0 or more")
-        return number
+def _schedule(weight: Mapping[str, Any], name: str, job_file: JobFile) -> Schedule:
     _check_known(("points", "linear"), weight, name, job_file, "a weight")
-    points = weight.get("points")
-    if not fits(points, tuple[tuple[float, float], ...]) or not points:
-        job_file.fail(
-            name, f"points is {points!r}, expected pairs of a batch and a weight, [[0, 0.8], [10_000, 0.2]]"
-        )
+    points = _checked(weight.get("points"), _POINTS, f"{name}.points", job_file)
+    linear = _checked(weight.get("linear", False), bool, f"{name}.linear", job_file)
     with job_file.naming(name):
-        return Schedule(dict(points), linear=_checked(weight.get("linear", False), bool, name, job_file))
+        return Schedule(dict(points), linear=linear)
 
 
 def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
@@ -288,17 +281,8 @@ def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
         )
 
 
-def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
-    order = _section(OrderSection, "order", tables, job_file)
-    if order.seed is not None and not order.shuffle:
-        job_file.fail("order.seed", "seed is given, but rows are not shuffled, expected shuffle = true")
-    return order
-
-
 def _transform(name: str, tables: Mapping[str, Any], job_file: JobFile) -> NetSection:
     transform = _section(NetSection, name, tables, job_file)
-    if transform.net is not None and transform.file is not None:
-        job_file.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
     if transform.file is not None:
         _check_file(f"{name}.file", transform.file, job_file)
     return transform
@@ -329,10 +313,9 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     arguments = {key: value for key, value in table.items() if key not in ("kind", "balance")}
     title = f'[batch] with kind = "{kind}"'
     if kind == "buckets":
-        plan: BatchPlan = _buckets(arguments, job_file, title)
-    else:
-        spec: Callable[..., BatchPlan] = _own_plan(kind, job_file) if is_own else BATCH_KINDS[kind]
-        plan = _section(spec, "batch", {"batch": arguments}, job_file, title)
+        arguments = _with_inner_plan(arguments, job_file, title)
+    spec: Callable[..., BatchPlan] = _own_plan(kind, job_file) if is_own else BATCH_KINDS[kind]
+    plan = _section(spec, "batch", {"batch": arguments}, job_file, title)
     if "balance" not in table:
         return plan
     if "balance" not in getattr(plan, "__dataclass_fields__", ()):
@@ -356,20 +339,17 @@ def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
     return found
 
 
-def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:
-    """Return Buckets around the plan that the other keys describe."""
-    if "boundaries" not in arguments:
-        job_file.fail("batch", f"{title} needs 'boundaries'")
-    boundaries = _checked(arguments["boundaries"], int | tuple[int, ...], "batch.boundaries", job_file)
-    inner: Callable[..., Rows | TokenBudget] = TokenBudget if "max_tokens" in arguments else Rows
-    if inner is Rows and "n" not in arguments:
+def _with_inner_plan(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> dict[str, Any]:
+    """Return the arguments of Buckets: its boundaries, and the plan that the other keys describe."""
+    own = {key: value for key, value in arguments.items() if key == "boundaries"}
+    rest = {key: value for key, value in arguments.items() if key not in own}
+    inner: Callable[..., Any] = TokenBudget if "max_tokens" in rest else Rows
+    if own and inner is Rows and "n" not in rest:
         job_file.fail("batch", f"{title} needs 'n' rows, or 'max_tokens'")
-    rest = {key: value for key, value in arguments.items() if key != "boundaries"}
-    plan: Rows | TokenBudget = _section(
-        inner, "batch", {"batch": rest}, job_file, title, further=("boundaries",)
-    )
-    with job_file.naming("batch.boundaries", "[batch] "):
-        return Buckets(boundaries, plan)
+    return {
+        **own,
+        "plan": _section(inner, "batch", {"batch": rest}, job_file, title, further=("boundaries",)),
+    }
 
 
 def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
@@ -386,19 +366,10 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
 
 
 def _features(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, FeatureSection]:
-    found = {}
-    for column, table in _table(tables, "features", job_file).items():
-        name = f"features.{column}"
-        found[column] = one = _section(FeatureSection, name, {name: table}, job_file)
-        if (one.hash is None) == (one.vocabulary is None):
-            has = "neither" if one.hash is None else "both"
-            job_file.fail(name, f"[{name}] has {has} of hash and vocabulary, expected one of them")
-        idle = [key for key in ("min_count", "oov") if key in table and one.hash is not None]
-        idle += ["seed"] * ("seed" in table and one.hash is None and not one.oov)
-        if idle:
-            needs = "hash, or a vocabulary with oov" if idle[0] == "seed" else "a vocabulary"
-            job_file.fail(f"{name}.{idle[0]}", f"[{name}] has {idle[0]!r}, which needs {needs}")
-    return found
+    return {
+        column: _section(FeatureSection, f"features.{column}", {f"features.{column}": table}, job_file)
+        for column, table in _table(tables, "features", job_file).items()
+    }
 
 
 def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
@@ -468,7 +439,8 @@ def _section(
     try:
         return section(**values)
     except (OpError, ProviderOptionError) as error:
-        place = f"{name}.{error.argument}" if error.argument in values else name
+        argument = error.argument.partition("[")[0]
+        place = f"{name}.{argument}" if argument in values else name
         job_file.fail(place, f"[{name}] {error.text}")
 
 
@@ -564,7 +536,7 @@ def _wrong(
     job_file.fail(name, f"{key} is {described_option(name, value)}, expected {expected}{guess}")
 
 
-_WORDS = {**WORDS, bool: "true or false", dict: "a table"}
+_WORDS = {**WORDS, bool: "true or false", dict: "a table", Schedule: "{points = [[0, 0.8], …]}"}
 """Names of types in the terms of TOML."""
 _SECTIONS: Mapping[str, type] = {
     "source": SourceSection,
@@ -580,7 +552,6 @@ _SECTIONS: Mapping[str, type] = {
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "mix": _mix,
-    "order": _order,
     "prepare": partial(_transform, "prepare"),
     "features": _features,
     "batch": _batch,
@@ -588,7 +559,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "constants": _constants,
     **{
         name: partial(_section, _SECTIONS[name], name)
-        for name in ("output", "bad_rows", "bad_files", "engine")
+        for name in ("order", "output", "bad_rows", "bad_files", "engine")
     },
     **{rule.name: partial(_rule, rule.name) for rule in RULES},
     "keep": partial(_conditions, "keep"),

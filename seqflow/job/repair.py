@@ -39,9 +39,11 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
+def is_repairable(loader: Loader | Mix, files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
     """Return whether each file holds consecutive batches that this job would make with the same content."""
-    return not files or (all(file.batches is not None for file in files) and not record.get("changes"))
+    place = "members" if isinstance(loader, Mix) else "part"
+    has_places = all(file.batches is not None and place in file.batches.start for file in files)
+    return not files or (has_places and not record.get("changes"))
 
 
 def repair_output(
@@ -80,21 +82,17 @@ def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan:
     """Yield the batches of a file; one without rows if the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
-    part = span.start.get("part")
     if isinstance(loader, Mix):
         with mixed_batches(loader, bad_rows, stats) as mixed:
             yield from _until(with_totals(mixed), loader, span.stop)
-    elif part is not None:
-        with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
+    else:
+        with closing(make_parts(loader, plan, span.start["part"], bad_rows, stats)) as parts:
             yield from with_totals(next(parts))
-    else:  # of an output whose parts were cut by the bytes that came out
-        with closing(loader.batches(bad_rows, stats)) as batches:
-            yield from _until(with_totals(batches), loader, span.stop)
     if not stats.batches and (empty := empty_batch(loader)) is not None:
         yield empty
 
 
-def _until(batches: Iterator[Record], loader: Loader | Mix, stop: int | None) -> Iterator[Record]:
+def _until(batches: Iterator[Record], loader: Mix, stop: int | None) -> Iterator[Record]:
     """Yield the batches up to a place of the loader."""
     for batch in batches:
         yield batch

@@ -12,7 +12,6 @@ from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_
 from seqflow.job.checking import refuse
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.curating import keys_jobs
-from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
@@ -129,7 +128,7 @@ def run(
     if accept_changes and not resume:
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
-    job = dated(job, resume=resume, append=append)
+    options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
     loader = open_batches(job.without_rules())
     # before the output is opened: a job that is refused leaves no files
     refuse(job, loader, append=append)
@@ -141,34 +140,26 @@ def run(
                 f"append: [{job.rules[0].name}] compares all rows, also of files that were written before\n"
                 "  expected a run of all files: --overwrite"
             )
-        loader = _curated(job, loader, progress, resume, overwrite, accept_changes)
+        loader = _curated(job, loader, progress, **options)
     opened = open_job_output(job)
     opened.takes_over = resume or overwrite
     with opened as output:
         if append:
             check_appends(job, loader, output)
-        options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
         found = _write_output(job, loader, output, progress, append, **options)
-    if (
-        found.new is not None and found.new.paths and found.outcome != "appended"
-    ):  # an earlier run was completed first
+    # an earlier run was completed first
+    if found.new is not None and found.new.paths and found.outcome != "appended":
         return run(job, progress, append=True)
     return _report(found, loader, opened, perf_counter() - started)
 
 
 def _curated(
-    job: Job,
-    loader: Loader | Mix,
-    progress: Progress | None,
-    resume: bool,
-    overwrite: bool,
-    accept_changes: bool,
+    job: Job, loader: Loader | Mix, progress: Progress | None, *, overwrite: bool, **options: bool
 ) -> Loader | Mix:
     """Write the keys of the rows, or what a killed run has left of them; return the loader of the rows that stay."""
     target = open_job_output(job).target
     if target is not None:  # the job itself is told apart from others first
-        described = describe(job, loader)
-        earlier_run(target, described, resume=resume, overwrite=overwrite, accept_changes=accept_changes)
+        earlier_run(target, describe(job, loader), overwrite=overwrite, **options)
     for of_keys in keys_jobs(job):
         run(of_keys, progress, resume=not overwrite, overwrite=overwrite)
     return open_batches(job)

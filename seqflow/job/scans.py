@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.engine import EngineSettings, Setup, in_order, open_engine
+from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import absolute, sendable_source
-from seqflow.job.prepared_keys import keys_of_record, prepared_loader
 from seqflow.loader import Loader
 from seqflow.loader.order.index import Measured
 from seqflow.loader.order.recipe import Listing, Stamps
@@ -24,7 +24,9 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.progress import Stage, stage
 from seqflow.providers import Provider
 from seqflow.providers.left_out import LeftOut
-from seqflow.vocabulary.counting import added, count, keys_of_blocks
+from seqflow.record import Record
+from seqflow.vocabulary.counting import added, count, keys_of_blocks, keys_of_column
+from seqflow.vocabulary.keys import as_keys, strings_of
 
 _TASK_BYTES, _TASK_BLOCKS = 64 << 20, 1000
 """Approximate planned bytes, and blocks, of a task."""
@@ -152,6 +154,9 @@ def count_column(
     """Return how often each key of a column occurs, as `vocabulary.counting.count`, and what is left out: bad rows
     if it `skips` them, and damaged files.
     """
+    if not settings.has_workers:
+        left_out = LeftOut.of(provider, skips)
+        return count(keys_of_column(provider, column, left_out)), left_out
     loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
     look = partial(_counting, column, skips)
     found = [*_scan(loader, None, look, settings, loader.pipeline.listing.slices())]
@@ -168,9 +173,18 @@ def _counting(column: str, skips: bool, provider: Provider) -> Look:
     return look
 
 
-def count_prepared(job: Job, name: str, settings: EngineSettings) -> pa.Table:
-    """Return how often each key of a tensor that a job prepares occurs."""
-    loader = prepared_loader(job)
+def prepared_loader(job: Job) -> Loader:
+    """Return the loader of a job up to `prepare`, whose bad rows go to no file."""
+    return open_loader(job.without_quarantine() if job.bad_rows.policy == "quarantine" else job)
+
+
+def count_prepared(job: Job, loader: Loader, name: str, settings: EngineSettings) -> pa.Table:
+    """Return how often each key of the tensor `name` that a job prepares, or of its `values`, occurs.
+
+    Keys are integers, or the strings of bytes. Raise JobError when there is no such tensor.
+    """
+    if not settings.has_workers:
+        return count(_keys_of_record(record, name) for record in loader)
     opened = partial(open_loader, absolute(job, settings.cpus))
     look, slices = partial(_counting_prepared, opened, name), loader.pipeline.listing.slices()
     return added(_scan(loader, job, look, settings, slices))
@@ -182,6 +196,19 @@ def _counting_prepared(opened: Callable[[Provider], Loader], name: str, provider
     def look(source: Provider, task: ScanTask) -> pa.Table:
         maker = WindowMaker(replace(recipe, source=source), task.stamps)
         found = (record for one in task.slices for record in maker.read(one, 0)[0])
-        return count(keys_of_record(record, name) for record in found)
+        return count(_keys_of_record(record, name) for record in found)
 
     return look
+
+
+def _keys_of_record(record: Record, name: str) -> pa.Array:
+    tensor = name
+    while tensor not in record and any(other.startswith(f"{tensor}.values") for other in record):
+        tensor += ".values"
+    if tensor not in record:
+        guess = nearest(name, [*record, *(other.partition(".")[0] for other in record)])
+        raise JobError(f"the job prepares no tensor {name!r}{guess}; it prepares {', '.join(record)}")
+    lengths = record.parents[tensor]
+    if lengths is not None and record[tensor].dtype == "uint8":
+        return strings_of(record[tensor], record[lengths])
+    return as_keys(record[tensor])

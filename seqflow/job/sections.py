@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from seqflow.arguments import ByteSize, Count, PathText, in_range
+from seqflow.arguments import ByteSize, Count, PathText, in_range, is_number
+from seqflow.errors import OpError
 from seqflow.hidden import hides_credentials
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
 from seqflow.output import MAX_THREADS
@@ -61,10 +62,9 @@ class SourceSection:
     batch_bytes: ByteSize | None = None
     """Bytes that are read and prepared together if `kind` is a function; for files an option of their format."""
     format: str = field(default="", metadata={"is_key": False})
-    """Format whose options are given, in a section such as [source.csv]; empty without one, or for keys of
-    [source]."""
+    """Format whose options are given, in a section such as [source.csv]; empty without one."""
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"is_key": False})
-    """Options of a format: those of its section, or keys of [source]."""
+    """Options of the format, of its section."""
     store: StoreSection = field(default_factory=StoreSection, metadata={"is_key": False})
     """How to get to files in a store."""
 
@@ -83,13 +83,17 @@ def keys_of(section: type) -> list[Field[Any]]:
     return [one for one in fields(section) if one.metadata.get("is_key", True)]
 
 
+def _is_weight(value: Any) -> bool:
+    return is_number(value) and value >= 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixSource:
     """Section `[[mix.sources]]`; its other keys are those of `[source]`."""
 
     name: str = ""
     """Name of the source in errors and traces; the paths if it is not given."""
-    weight: float | Schedule
+    weight: Annotated[float, _is_weight, "a number, 0 or more"] | Schedule
     """Weight of the source: a number, 0 or more; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the
     weight from each of these batches on, changing in a straight line to the next if `linear` is true."""
     source: SourceSection
@@ -127,6 +131,10 @@ class OrderSection:
     index: PathText | None = None
     """File with the lengths of all prepared rows, made in the first run, or by `seqflow index`."""
 
+    def __post_init__(self) -> None:
+        if self.seed is not None and not self.shuffle:
+            raise OpError.of("order.seed", "is given, but rows are not shuffled, expected shuffle = true")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetSection:
@@ -136,6 +144,10 @@ class NetSection:
     """Text of the net."""
     file: PathText | None = None
     """File with the text of the net."""
+
+    def __post_init__(self) -> None:
+        if self.net is not None and self.file is not None:
+            raise OpError.of("net.file", "is given next to net, expected one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +169,17 @@ class FeatureSection:
     oov: Annotated[int, in_range(0, 1 << 62), "an integer, 0 to 2**62"] = 0
     """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
 
+    def __post_init__(self) -> None:
+        if (self.hash is None) == (self.vocabulary is None):
+            has = "neither" if self.hash is None else "both"
+            raise OpError(f"has {has} of hash and vocabulary, expected one of them")
+        if self.hash is not None and (self.min_count != 1 or self.oov):
+            raise OpError.of(
+                "features.min_count" if self.min_count != 1 else "features.oov", "needs a vocabulary"
+            )
+        if self.hash is None and self.seed and not self.oov:
+            raise OpError.of("features.seed", "needs hash, or a vocabulary with oov")
+
 
 @hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +187,7 @@ class OutputSection:
     """The files that batches are written to."""
 
     path: PathText | None = None
-    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow; `{date}` in it is the day
-    of the start, `2024-05-31`."""
+    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
     kind: Literal["parquet", "arrow", "none"] | None = None
     """Kind of the output; None takes it from the suffix of `path`, "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None

@@ -20,7 +20,7 @@ from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRows
 from seqflow.names_elsewhere import instead
 from seqflow.net import Net
-from seqflow.output.overwriting import overwritten
+from seqflow.output.overwriting import conflict
 from seqflow.providers import Provider
 from seqflow.providers.opening import OpenOptions, option_names
 from seqflow.record import Record
@@ -139,15 +139,8 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
     if index is True:
         return index_beside(source.files, source.store)
     path = Path(index).expanduser()
-    if (found := overwritten(path, source.files)) is not None:
-        raise OpError(
-            f"Loader: index is {str(path)!r}, which is {found!r}, a file of the source\n  choose a new name"
-        )
-    if source.finds(path):
-        raise OpError(
-            f"Loader: index is {str(path)!r}, which would be a file of the source\n"
-            "  choose another folder or suffix, or leave it out with exclude"
-        )
+    if (why := conflict(path, source)) is not None:
+        raise OpError(f"Loader: index {str(path)!r} {why}")
     return path
 
 

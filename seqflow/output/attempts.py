@@ -44,17 +44,12 @@ class Attempt:
         any.
         """
         files: list[OutputFile] = []
-
-        def finish(writer: FileWriter) -> None:
-            files.append(writer.output_file(writer.piece))
-            writer.rename(writer.piece)
-
         writer = PartWriter(layout, self, inline=inline)
         try:
             for batch in batches:
                 writer.write(batch)
                 del batch  # its memory is the writer's now
-            writer.close(finish)
+            writer.close(lambda file: files.append(file.finish(file.piece)))
         finally:
             writer.groups.discard()
         return files, writer.schema

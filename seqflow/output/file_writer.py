@@ -13,7 +13,6 @@ from seqflow.output import unfinished
 from seqflow.output.durable_files import NewFile, sync_file, temporary_path, writing
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
-from seqflow.record.run_ends import without_views_in_structs
 
 Kind = Literal["parquet", "arrow"]
 FileKind = Kind | Literal["run"]
@@ -79,8 +78,6 @@ class FileWriter:
 
     def write(self, table: pa.Table, group: int) -> None:
         """Append row group number `group`; raise WriteError when it cannot be written."""
-        if self._form.kind == "parquet":
-            table = without_views_in_structs(table)
         with writing(self.path):
             if self._writer is None:
                 unfinished.add(self.temporary)
@@ -112,11 +109,18 @@ class FileWriter:
         checksums = Checksums(self._file.checksum, checksum_of_ends(self.temporary))
         return OutputFile(path, self.num_rows, self._file.num_bytes, tuple(self.groups), checksums, batches)
 
-    def rename(self, name: Path) -> None:
-        """Synchronise the finished file and rename it, replacing a file of that name.
+    def finish(self, name: Path, path: Path | None = None, batches: Batches | None = None) -> OutputFile:
+        """Close the file and give it a name; return its description under its final path, which is `piece` if None.
 
         The new name survives a crash only after the caller has synchronised the folder.
         """
+        self.close()
+        file = self.output_file(path or self.piece, batches)
+        self.rename(name)
+        return file
+
+    def rename(self, name: Path) -> None:
+        """Synchronise the closed file and rename it, replacing a file of that name."""
         with writing(self.path):
             sync_file(self.temporary)
             self.temporary.replace(name)

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,6 @@ from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile, damaged_files
 from seqflow.output.output_names import (
     MANIFEST,
-    MANIFEST_FORM,
-    OLD_PROGRESS_FORM,
-    PROGRESS_FORM,
     OutputNames,
     damaged_progress,
     names_in,
@@ -80,20 +76,6 @@ class LocalTarget:
     def has_progress(self) -> bool:
         """Whether there is a progress record, from which another process can resume."""
         return self.names.progress.exists()
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether a run has not ended, or was killed."""
-        return any(sign.exists() for sign in self._signs)
-
-    def find_unfinished(self) -> list[str]:
-        """Return paths of records of runs that have not ended; the path of this output is a pattern for theirs."""
-        return [path for sign in self._signs for path in glob(str(sign))]
-
-    @property
-    def _signs(self) -> tuple[Path, Path]:
-        """Progress file and lock, of which one exists while a run has not ended, or was killed."""
-        return self.names.progress, self.names.hidden(".lock")
 
     def check(self) -> None:
         """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""
@@ -149,9 +131,7 @@ class LocalTarget:
 
     def commit(self, writer: FileWriter, path: Path, batches: Batches | None = None) -> OutputFile:
         """Commit the closed file of a writer as the file that will have this path."""
-        file = writer.output_file(path, batches)
-        writer.rename(committed_path(writer.piece))
-        return file
+        return writer.finish(committed_path(writer.piece), path, batches)
 
     def adopt(self, file: OutputFile, path: Path) -> OutputFile:
         """Commit a file that another process has finished, as the file that will have this path; return that one."""
@@ -289,47 +269,19 @@ class LocalTarget:
 
     def _joined_in(self, record: Mapping[str, Any] | None) -> OutputFile | None:
         """Return the noted file of all pieces; None if none is noted."""
-        found = None if record is None else record.get("joined")
+        found: Any = None if record is None else record.get("joined")
         file = OutputFile.from_json(self.names.folder, found) if has_form(found, FORM) else None
         return file if file is not None and file.path == self.names.path else None
 
-    def stale_parts(self) -> list[str]:
-        """Return the names of the parts of an earlier run, from its manifest."""
-        return [] if self.names.is_file else sorted(names_in(self.read_manifest()))
-
     def read_manifest(self) -> dict[str, Any] | None:
         """Return the record of a complete output; None if it is missing or damaged."""
-        content = self._read(self.names.manifest, MANIFEST_FORM)
-        if content is not None and self.names.is_file:
-            path, sizes = self.names.path, [file["bytes"] for file in content["files"]]
-            if not path.exists() or [path.stat().st_size] != sizes:
-                return None  # the file has been written by others since
-        return content
+        path = self.names.path
+        size = path.stat().st_size if self.names.is_file and path.exists() else None
+        return self.names.manifest_in(_read(self.names.manifest, json.loads), size)
 
     def read_progress(self) -> dict[str, Any] | None:
         """Return the record of an incomplete output; None if it is missing or damaged."""
-        content = self._read(self.names.progress, PROGRESS_FORM, parse_progress)
-        return content if content is None or content["sealed"] or content["files"] else None
-
-    @property
-    def earlier_format(self) -> str | None:
-        """Version of seqflow that wrote an existing progress record in an older form; None if there is none."""
-        content = self._read(self.names.progress, OLD_PROGRESS_FORM)
-        if content is None or "progress" in content:
-            return None
-        return str(content.get("seqflow", "an older version"))
-
-    def _read(
-        self, path: Path, form: Mapping[str, Any], parse: Callable[[str], Any] = json.loads
-    ) -> dict[str, Any] | None:
-        """Read JSON of a form, whose files have names of parts of this output; return None for anything else."""
-        if not path.is_file():  # reading a pipe would never end
-            return None
-        try:
-            content = parse(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        return self.names.checked(content, form)
+        return self.names.progress_in(_read(self.names.progress, parse_progress))
 
     def _locked(self) -> Lock:
         lock = Lock(self.names.hidden(".lock"), self.names.path)
@@ -393,3 +345,13 @@ class LocalTarget:
                 f"output: the folder {str(self.names.path)!r} holds {foreign[0]!r}, which {MANIFEST} does not list\n"
                 "  choose an empty or new folder"
             )
+
+
+def _read(path: Path, parse: Callable[[str], Any]) -> Any:
+    """Return the content of a record; None if it is missing or damaged."""
+    if not path.is_file():  # reading a pipe would never end
+        return None
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None

@@ -16,9 +16,11 @@ from seqflow.output.sorted_runs import RUN
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
-MANIFEST_FORM = {"columns": [str], "files": [FORM]}
-OLD_PROGRESS_FORM = {**MANIFEST_FORM, "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM]}
-PROGRESS_FORM = {**OLD_PROGRESS_FORM, "progress": lambda form: form == FORMAT}
+_MANIFEST = {"columns": [str], "files": [FORM]}
+_PROGRESS = {
+    **_MANIFEST, "progress": lambda form: form == FORMAT,
+    "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM],
+}  # fmt: skip
 """Required entries of the records; records of jobs have more."""
 
 
@@ -89,7 +91,19 @@ class OutputNames:
         """Return the files that a record lists."""
         return [OutputFile.from_json(self.folder, entry) for entry in entries]
 
-    def checked(self, content: Any, form: Mapping[str, Any]) -> dict[str, Any] | None:
+    def manifest_in(self, content: Any, size: int | None) -> dict[str, Any] | None:
+        """Return a manifest of this output; None for anything else, or if a single file is not of its size."""
+        found = self._checked(content, _MANIFEST)
+        if found is None or not self.is_file:
+            return found
+        return found if [size] == [file["bytes"] for file in found["files"]] else None
+
+    def progress_in(self, content: Any) -> dict[str, Any] | None:
+        """Return a progress record of this output; None for anything else."""
+        found = self._checked(content, _PROGRESS)
+        return found if found is None or found["sealed"] or found["files"] else None
+
+    def _checked(self, content: Any, form: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a record of a form, whose files have names of parts of this output; None for anything else."""
         if isinstance(content, dict):
             content.setdefault("former", [])

@@ -1,5 +1,6 @@
 """Find input files that an output would overwrite, also through links and other names of a file."""
 
+import functools
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ class FileSource(Protocol):
     @property
     def files(self) -> Iterable[str]: ...
 
-    def finds(self, path: Path, /) -> bool: ...
+    def finds(self, path: Path | str, /) -> bool: ...
 
 
 def check_unused(path: Path, overwrite: bool) -> None:
@@ -26,16 +27,28 @@ def check_unused(path: Path, overwrite: bool) -> None:
         raise JobError(f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output")
 
 
-def check_new_file(setting: str, path: Path, source: FileSource) -> None:
-    """Raise JobError when a new file would overwrite a file of the source, or would match its paths in the next
-    run.
+def conflict(
+    path: Path | str, source: FileSource, also: Iterable[str] = (), makes: Iterable[str] = ()
+) -> str | None:
+    """Return why a new file must not have this path, and what to do: it would overwrite a file of the source, or of
+    those that are `also` read, or it or a file that it `makes` would match the paths of the source in the next run.
     """
-    if (found := overwritten(path, source.files)) is not None:
-        raise JobError(f"{setting}: {str(path)!r} is {found!r}, a file that is read\n  choose a new name")
-    if source.finds(path):
-        raise JobError(
-            f"{setting}: {str(path)!r} would be a file of the source: its paths find it\n  choose another folder"
+    if (found := overwritten(path, [*sorted(source.files), *also])) is not None:
+        return f"is or holds {found!r}, a file that is read\n  write somewhere else, or leave it out with exclude"
+    if (found := next((str(file) for file in (path, *makes) if source.finds(file)), None)) is not None:
+        return (
+            f"would be a file of the source: its paths find {found!r}\n"
+            "  write somewhere else, or leave it out with exclude"
         )
+    return None
+
+
+def check_new_file(
+    setting: str, path: Path | str, source: FileSource, also: Iterable[str] = (), makes: Iterable[str] = ()
+) -> None:
+    """Raise JobError when a new file must not have this path, as `conflict` says."""
+    if (why := conflict(path, source, also, makes)) is not None:
+        raise JobError(f"{setting}: {str(path)!r} {why}")
 
 
 def overwritten(target: Path | str, files: Iterable[str]) -> str | None:
@@ -49,37 +62,26 @@ def overwritten(target: Path | str, files: Iterable[str]) -> str | None:
             (file for file in files if is_uri(file) and belongs_to(normal(file), normal(str(target)))), None
         )
     target, files = Path(target), [file for file in files if not is_uri(file)]
-    own = _identity(target)
     inside = {identity for path in _written(target) if (identity := _identity(path)) is not None}
     place = os.path.realpath(target)
-    folders: dict[str, bool] = {}
-    real = _RealPaths()
+    real_folder = functools.cache(os.path.realpath)
+
+    def real(file: str) -> str:
+        folder, name = os.path.split(file)
+        if name in ("", ".", "..") or os.path.islink(file):
+            return os.path.realpath(file)
+        return os.path.join(real_folder(folder), name)
+
     return next(
         (
             file
             for file in files
             if _identity(file) in inside
-            or belongs_to(real.of(file), place)
+            or belongs_to(real(file), place)
             or belongs_to(os.path.abspath(file), place)
-            or (own is not None and _is_below(real.of(file), own, folders))
         ),
         None,
     )
-
-
-class _RealPaths:
-    """Real paths of many files; the path of each folder is resolved once."""
-
-    def __init__(self) -> None:
-        self._folders: dict[str, str] = {}
-
-    def of(self, file: str) -> str:
-        folder, name = os.path.split(file)
-        if name in ("", ".", "..") or os.path.islink(file):
-            return os.path.realpath(file)
-        if folder not in self._folders:
-            self._folders[folder] = os.path.realpath(folder)
-        return os.path.join(self._folders[folder], name)
 
 
 def normal(uri: str) -> str:
@@ -112,16 +114,6 @@ def _written(target: Path) -> Iterator[str]:
         for name in os.listdir(target.parent):
             if name.startswith(f".{target.name}."):
                 yield os.path.join(target.parent, name)
-
-
-def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
-    """Return whether a file, by its real path, lies in a folder, by identity; `known` has the answer by parent
-    folder.
-    """
-    parent = os.path.dirname(file)
-    if parent not in known:
-        known[parent] = any(_identity(path) == folder for path in (Path(parent), *Path(parent).parents))
-    return known[parent]
 
 
 def _identity(path: str | Path) -> Identity | None:

@@ -22,8 +22,7 @@ def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
     for name in columns:
         kind = schema.field(name).type
         of_values = kind.value_type if types.is_dictionary(kind) else kind
-        texts = (types.is_string, types.is_large_string, types.is_string_view)
-        tests = (types.is_integer, types.is_boolean, types.is_date, *texts)
+        tests = (types.is_integer, types.is_boolean, types.is_date, types.is_string, types.is_large_string)
         if not any(test(of_values) for test in tests):
             raise JobError(
                 f"output: partition_by has {name!r}, which is {kind}, expected integers, bools, dates or text"
@@ -49,8 +48,7 @@ def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
     for name in columns:
         kind = schema.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
-        is_text = types.is_string_view(kind) or types.is_large_string(kind)
-        found[name] = "string" if is_text else str(kind).partition("[")[0]
+        found[name] = "string" if types.is_large_string(kind) else str(kind).partition("[")[0]
     return found
 
 

@@ -10,8 +10,7 @@ from seqflow.json_form import has_form
 from seqflow.output.durable_files import append_bytes, write_bytes
 
 FORMAT = 3
-"""Version of the meaning of a part and of the form of the file. Since 3 the plan cuts parts, and lines are appended;
-before 3, parts were cut by the bytes of the output, and the file was rewritten each time."""
+"""Version of the meaning of a part and of the form of the file."""
 _ADDITION = {"set": Mapping, "update": Mapping, "extend": Mapping}
 
 

@@ -98,34 +98,6 @@ def _is_quarantine(file: Any, form: FileForm) -> bool:
     )
 
 
-class QuarantinePiece:
-    """A piece of a quarantine file that another process writes, under a name of its own."""
-
-    def __init__(self, path: Path, piece: Path) -> None:
-        self._path, self._piece = path, piece
-        self._writer: FileWriter | None = None
-
-    def write(self, rows: pa.Table) -> None:
-        """Add bad rows, with the column of reasons."""
-        if self._writer is None:
-            self._writer = FileWriter(self._path, form_of(self._path), self._piece)
-        self._writer.write(rows, len(self._writer.groups))
-
-    def finish(self) -> OutputFile | None:
-        """Finish the piece; return None if there was no bad row."""
-        if self._writer is None:
-            return None
-        self._writer.close()
-        piece = self._writer.output_file(self._piece)
-        self._writer.rename(self._piece)
-        return piece
-
-    def discard(self) -> None:
-        """Remove the piece if it is not finished."""
-        if self._writer is not None:
-            self._writer.discard()
-
-
 class Quarantine:
     """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` with the reason.
 
@@ -219,9 +191,7 @@ class Quarantine:
     def commit(self, batches: Batches | None = None) -> None:
         """Finish the rows written so far as a piece, with the bad rows of these batches."""
         if self._writer is not None:
-            self._writer.close()
-            piece = self._writer.output_file(self._writer.piece, batches)
-            self._writer.rename(committed_path(piece.path))
+            piece = self._writer.finish(committed_path(self._writer.piece), batches=batches)
             self._keep(piece)
             at = len(self._pieces) if self._number is None else self._number
             self._pieces[at : at + 1] = [piece]

@@ -10,14 +10,6 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import JobError, nearest
-from seqflow.record.arrow_types import (
-    LIST_VIEWS,
-    TEXT_VIEWS,
-    child_fields,
-    holds_text,
-    is_any,
-    with_child_fields,
-)
 
 
 class SortKey(NamedTuple):
@@ -62,7 +54,7 @@ def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
     columns = {str(at): comparable(table.column(key.column)) for at, key in enumerate(keys)}
     order = [(str(at), "descending" if key.descending else "ascending") for at, key in enumerate(keys)]
     found = pc.sort_indices(pa.table(columns), sort_keys=order)
-    return _take(table.unify_dictionaries(), found)
+    return table.unify_dictionaries().take(found)
 
 
 def comparable(column: Any) -> Any:
@@ -72,27 +64,7 @@ def comparable(column: Any) -> Any:
         return comparable(column.cast(kind.value_type))
     if types.is_temporal(kind):
         return column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return column.cast(pa.large_binary())
     return column.cast(pa.float32()) if types.is_float16(kind) else column
-
-
-def _take(table: pa.Table, rows: Any) -> pa.Table:
-    """Take rows; text views, which Arrow cannot take from, are converted before and after."""
-    plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
-    if plain.equals(table.schema):
-        return table.take(rows)
-    return table.cast(plain).take(rows).cast(table.schema)
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """Replace text and binary views by large text and binary, at any depth of nesting."""
-    if is_any(kind, TEXT_VIEWS):
-        return pa.large_string() if holds_text(kind) else pa.large_binary()
-    if is_any(kind, LIST_VIEWS):
-        return kind  # Arrow takes rows of list views without copying their elements
-    fields = [child.with_type(_without_views(child.type)) for _, child in child_fields(kind)]
-    return with_child_fields(kind, fields) if fields else kind
 
 
 Rank = tuple[int, Any]

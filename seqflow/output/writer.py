@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from seqflow.output.file_writer import (
 )
 from seqflow.output.local_target import LocalTarget
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import OutputNames, damaged_progress
+from seqflow.output.output_names import OutputNames, damaged_progress, names_in
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
@@ -312,7 +313,8 @@ class OutputWriter:
         self.target.sync()
         if not self._files and self.target.names.is_file:
             raise ProviderError(f"there are no batches to write to {self.target.shown!r}")
-        stale = sorted({*self._stale, *self.target.stale_parts()})
+        former = set() if self.target.names.is_file else names_in(self.target.read_manifest())
+        stale = sorted({*self._stale, *former})
         self.target.save_progress({**note, **self._record(self._files), "sealed": True, "stale": stale})
         self._note = None
 
@@ -404,6 +406,11 @@ def open_output(
 
 def _check_path(path: str) -> None:
     """Raise JobError for a path that is neither a folder nor a file of a known format."""
+    if found := re.search(r"\{\w*\}", path):
+        raise JobError(
+            f"output.path: {found[0]} in {shown(path)!r} stands for nothing\n"
+            '  give the path when you start the run: --output "out/$(date +%F)"'
+        )
     if is_uri(path):
         if "?" in path:
             raise JobError(f"output: the path {shown(path)!r} has a query, expected a URI without one")

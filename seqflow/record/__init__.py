@@ -1,6 +1,6 @@
 """Records: one batch of named tensors, to and from Arrow without copying."""
 
-from seqflow.record.from_arrow.columns import BadRow, column_from_arrow, convert, find_bad_rows, from_arrow
+from seqflow.record.from_arrow.columns import BadRow, column_from_arrow, convert, from_arrow
 from seqflow.record.from_arrow.fills import Fill, Valid, check_fill, check_valid
 from seqflow.record.from_arrow.importing import as_table
 from seqflow.record.record import Record
@@ -19,7 +19,6 @@ __all__ = [
     "column_from_arrow",
     "concat_records",
     "convert",
-    "find_bad_rows",
     "from_arrow",
     "nbytes",
     "slice_rows",

@@ -1,7 +1,8 @@
-"""Build Arrow arrays over the memory of tensors: lists, texts, maps, structs, fixed-size lists."""
+"""Build nested Arrow arrays over the memory of tensors, and replace the children of others."""
 
 import math
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError
 from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import fixed_shape
-from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, offsets_of, validity
+from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, nulls_of, offsets_of, validity
 from seqflow.record.record import Tensor
 
 
@@ -23,16 +24,9 @@ def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tenso
     overflow.
     """
     field = kind.value_field.with_type(child.type)
-    viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
-    wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
-    offsets = offsets_of(lengths, wide)
-    if viewed:
-        kind = pa.large_list_view(field) if wide else pa.list_view(field)
-        sizes = buffer_of(lengths.astype(offsets.dtype, copy=False))
-        buffers = [validity(nulls), buffer_of(offsets[:-1]), sizes]
-    else:
-        kind = pa.large_list(field) if wide else pa.list_(field)
-        buffers = [validity(nulls), buffer_of(offsets)]
+    wide = types.is_large_list(kind) or len(child) > INT32_MAX
+    kind = pa.large_list(field) if wide else pa.list_(field)
+    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide))]
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[child])
 
 
@@ -40,10 +34,8 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
     """Return a string or binary array. Writeable bytes are checked to be UTF-8: they may have changed since they were
     read.
     """
-    viewed = types.is_string_view(kind) or types.is_binary_view(kind)
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    # a view array is built from a large one: its cast accepts more than 2 GiB of bytes
-    wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
+    text = types.is_string(kind) or types.is_large_string(kind)
+    wide = types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
     flat = (
         (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
     )
@@ -54,7 +46,7 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
             array.validate(full=True)
         except pa.ArrowInvalid:
             raise MisfitError from None
-    return array.cast(kind) if viewed else array
+    return array
 
 
 def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -> pa.Array:
@@ -171,3 +163,25 @@ def map_array(
     buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
     kind = pa.map_(key, item, kind.keys_sorted)
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[entries])
+
+
+_NUM_BUFFERS = {
+    pa.list_(pa.null()).id: 2,
+    pa.large_list(pa.null()).id: 2,
+    pa.list_(pa.null(), 1).id: 1,
+    pa.map_(pa.string(), pa.null()).id: 2,
+}
+"""The number of buffers of a list array by type id, without those of its child."""
+
+
+def with_fields(array: pa.StructArray, kind: pa.StructType, children: Sequence[pa.Array]) -> pa.StructArray:
+    """Replace the children of a struct array."""
+    # not StructArray.from_arrays, which takes the number of rows from the children: there may be none
+    buffers = [validity(nulls_of(array))]
+    return pa.Array.from_buffers(kind, len(array), buffers, children=list(children))
+
+
+def with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Replace the values of an array of lists, or the entries of an array of maps."""
+    buffers = array.buffers()[: _NUM_BUFFERS[array.type.id]]
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [values])

@@ -53,18 +53,15 @@ def child_fields(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
 
 
 def with_child_fields(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
-    """Return a struct, map or list type with these fields in place of `child_fields(kind)`."""
+    """Return a struct, map or list type with these fields in place of `child_fields(kind)`; no view of lists."""
     if types.is_struct(kind):
         return pa.struct(fields)
     if types.is_map(kind):
         return pa.map_(*fields, kind.keys_sorted)
     if types.is_fixed_size_list(kind):
         return pa.list_(fields[0], kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(fields[0])
-    if types.is_list_view(kind):
-        return pa.list_view(fields[0])
-    return pa.large_list_view(fields[0]) if types.is_large_list_view(kind) else pa.list_(fields[0])
+    is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+    return pa.large_list(fields[0]) if is_large else pa.list_(fields[0])
 
 
 def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:

@@ -16,9 +16,9 @@ from seqflow.printable import printable_line
 from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
 from seqflow.record.arrow_types import BYTES, LISTS, STRINGS, TEXT_VIEWS, TEXTS, Predicate, holds_text, is_any
 from seqflow.record.buffers import INT32_MAX, nulls_of
-from seqflow.record.lists import checked_views, filled_lists, list_parts
+from seqflow.record.lists import filled_lists, list_parts
 from seqflow.record.record import Tensor
-from seqflow.record.run_ends import decoded, decoded_type
+from seqflow.record.run_ends import decoded, plain_type
 from seqflow.record.unified_types import UTC_NAMES, UnlikeTypes, integer_digits, unified_type
 from seqflow.record.validation import validated
 
@@ -119,8 +119,8 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> p
     found = array.type
     if found == kind:
         return array
-    if types.is_run_end_encoded(found):
-        return exact_cast(decoded(array, views=True), kind, alike)
+    if is_any(found, (types.is_run_end_encoded, *TEXT_VIEWS)):
+        return exact_cast(decoded(array), kind, alike)
     if isinstance(found, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return _extension(array, kind, alike)
     if types.is_null(found):
@@ -148,8 +148,7 @@ def _hidden(array: pa.Array, nulls: Tensor | None) -> pa.Array:
     """Return the array with nulls in place of some rows."""
     if nulls is None or types.is_null(array.type):
         return array
-    # run ends have no nulls of their own
-    array = decoded(array, views=True) if types.is_run_end_encoded(array.type) else array
+    array = decoded(array)  # run ends have no nulls of their own
     kind = pa.struct([pa.field("", array.type)])
     return struct_array(kind, [array], len(array), nulls).flatten()[0]
 
@@ -171,7 +170,7 @@ def _extension(array: pa.Array, kind: pa.DataType, alike: Families) -> pa.Array:
 def _dictionary(array: pa.DictionaryArray, kind: pa.DataType, alike: Families) -> pa.Array:
     value_type = kind.value_type if types.is_dictionary(kind) else kind
     # Arrow cannot take views: values are taken as large texts
-    taken_type = value_type if types.is_dictionary(kind) else decoded_type(value_type, views=True)
+    taken_type = value_type if types.is_dictionary(kind) else plain_type(value_type)
     entries, unfit = cast_values(array.dictionary, taken_type, alike)
     if unfit is not None:
         # no row may have the entries that do not fit
@@ -255,9 +254,7 @@ def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if not (is_any(array.type, TEXTS) and is_any(kind, TEXTS)):
         return _by_value(array, kind)
     is_checked = holds_text(kind) and not holds_text(array.type)
-    if is_any(array.type, TEXT_VIEWS):
-        array = checked_views(array)
-    elif is_checked or is_any(kind, TEXT_VIEWS):
+    if is_checked or is_any(kind, TEXT_VIEWS):
         validated(array, "a text")  # these casts read the bytes, not only the offsets
     if is_checked:
         array = _by_value(array, pa.large_string() if types.is_large_binary(array.type) else kind)

@@ -8,7 +8,7 @@ from pyarrow import types
 
 from seqflow import kernels
 from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any, leaf_dtype
+from seqflow.record.arrow_types import LIST_VIEWS, is_any, leaf_dtype
 from seqflow.record.buffers import leaf_array, leaf_values, pool_array, view
 from seqflow.record.record import Tensor
 from seqflow.record.validation import reading, validated
@@ -127,8 +127,6 @@ def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
 
 def bytes_as_lists(array: pa.Array) -> pa.Array:
     """View a string or binary array as a list<uint8> array, which has the same memory layout."""
-    if is_any(array.type, TEXT_VIEWS):
-        array = checked_views(array).cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     values = pa.Array.from_buffers(pa.uint8(), data.size if data else 0, [None, data or pa.py_buffer(b"")])

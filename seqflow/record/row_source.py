@@ -24,7 +24,7 @@ class ChildRanges(NamedTuple):
 
 
 class RowSource:
-    """Rows of several records, numbered across all of them; `take` gathers batches of rows.
+    """Rows of several records, numbered across all of them; `take_known` gathers batches of rows.
 
     The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
     ProviderError is raised. Values are not moved. Offsets are computed once, and dictionary codes are renumbered if
@@ -51,24 +51,6 @@ class RowSource:
         arrays = self.chunks[name].arrays
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-    def take(
-        self,
-        rows: Any,
-        memory: BatchMemory | None = None,
-        *,
-        without: Collection[str] = (),
-        ranges: Mapping[str, ChildRanges] | None = None,
-    ) -> Record:
-        """Return the rows `rows[K]`, in this order, repeats allowed, with everything below them, in new arrays.
-
-        With `memory`, the arrays lie in it, until it is used again. The tensors `without` are left out. For lengths
-        of the record's rows, `ranges` may give the part to take of each row, instead of everything below it. Raises
-        OpIndexError for a row outside 0 ≤ row < num_rows.
-        """
-        return self.take_known(
-            row_indices(rows, self.num_rows, "take"), memory, without=without, ranges=ranges
-        )
-
     def take_known(
         self,
         rows: Tensor,
@@ -77,7 +59,12 @@ class RowSource:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """Do as `take`, for int64 rows that are known to be valid; kernels raise a KernelError for others."""
+        """Return the rows `rows[K]`, in this order, repeats allowed, with everything below them, in new arrays.
+
+        With `memory`, the arrays lie in it, until it is used again. The tensors `without` are left out. For lengths
+        of the record's rows, `ranges` may give the part to take of each row, instead of everything below it. Rows are
+        int64 and known to be valid; kernels raise a KernelError for others.
+        """
         tensors = self.gather(rows, dict(ranges or {}), memory, without=without)
         parents, dictionaries = self.parents, self.dictionaries
         if without:
@@ -93,7 +80,7 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """Return the tensors of `rows`, except those `without`; `ranges` is as in `take` and receives new entries."""
+        """Return the tensors of `rows`, except those `without`; `ranges`, as in `take_known`, gets new entries."""
         # a copy: `ranges` grows below by the ranges of whole rows, which do not cut lengths
         cut = dict(ranges)
         tensors = {}

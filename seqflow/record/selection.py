@@ -11,11 +11,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError, nearest
+from seqflow.record.arrays import with_fields, with_values
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, storage_type, with_child_fields
 from seqflow.record.buffers import chunks_of
 from seqflow.record.exact_casts import cast_values, exact_cast, unfit_reason
-from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
+from seqflow.record.run_ends import decoded, plain_schema
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
@@ -41,10 +42,10 @@ Unfit = Callable[[int, pa.Field, str], None]
 class Selection:
     """The columns and fields to read of a source, their new names, and their types.
 
-    `renamed` is the source schema under new names, `schema` the chosen columns and fields of it. If the source is one
-    of several with different schemas, `schema` has the types that hold the values of all, and columns that this one
-    lacks: its values are cast, and missing ones are null. All properties are computed once: thousands of files with
-    the same schema share one selection.
+    `renamed` is the source schema under new names, with plain types in place of run ends and views, `schema` the
+    chosen columns and fields of it. If the source is one of several with different schemas, `schema` has the types
+    that hold the values of all, and columns that this one lacks: its values are cast, and missing ones are null. All
+    properties are computed once: thousands of files with the same schema share one selection.
     """
 
     source: pa.Schema
@@ -90,6 +91,12 @@ class Selection:
         """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
         chosen = {path for name, kind in self.before_casts.items() for path, _ in _leaves_of(kind, (name,))}
         return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
+
+    @cached_property
+    def leaves_of_source(self) -> dict[tuple[str, ...], tuple[tuple[str, ...], pa.DataType]]:
+        """The path and type in the source of each leaf column, by its path under the new names."""
+        pairs = zip(leaf_types(self.renamed), leaf_types(plain_schema(self.source)), strict=True)
+        return {renamed: leaf for (renamed, _), leaf in pairs}
 
     @cached_property
     def texts(self) -> list[int]:
@@ -153,8 +160,8 @@ def selection(
 
     Raises UnknownColumnError for names that do not exist, ProviderError for names that would collide.
     """
-    readable(schema)
-    renamed = schema if rename is None else rename_schema(schema, rename)
+    plain = plain_schema(readable(schema))
+    renamed = plain if rename is None else rename_schema(plain, rename)
     chosen = renamed if columns is None else select_schema(renamed, columns)
     check_names(chosen)
     return Selection(schema, renamed, chosen)
@@ -421,9 +428,10 @@ def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, reque
 
 
 def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """View an array as a type that differs in names only; cast it if the types differ in more."""
+    """View a decoded array as a type that differs in names only; cast it if the types differ in more."""
     if array.type == kind:
         return array
+    array = decoded(array)
     try:
         return array.view(kind)
     except pa.ArrowInvalid:

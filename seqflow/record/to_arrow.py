@@ -23,7 +23,6 @@ from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tenso
 from seqflow.record.buffers import INT32_MAX, leaf_array, unfit_times
 from seqflow.record.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
-from seqflow.record.run_ends import decoded_type
 from seqflow.sequence import Sequence
 
 
@@ -39,9 +38,9 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     the lengths that describe them become a list column named after the values (`c.values` becomes `c`);
     several values with the same lengths become several columns. Extra axes become fixed-size lists, lengths
     that describe nothing become integers, and masks (`c.valid`) become the nulls of the tensors they mask.
-    Run-end encoded columns become plain ones. Memory is shared, except for offsets, bools, and arrays that
-    are not contiguous. Raises ProviderError for a tensor that cannot be a column: its dtype has no Arrow
-    type, or its number of rows differs from the one given by its parent.
+    Columns that were run-end encoded, or views, are plain ones. Memory is shared, except for offsets, bools,
+    and arrays that are not contiguous. Raises ProviderError for a tensor that cannot be a column: its dtype
+    has no Arrow type, or its number of rows differs from the one given by its parent.
 
     Args:
         record: Record, or a Sequence.
@@ -116,7 +115,7 @@ class _ArrowWriter:
         self.used = taken = set[str]()  # of this column: a copy of all would take longer for each column
         rows = self.record.num_rows if parent is None else kernels.check_lengths(self.record[parent])
         try:
-            array = self.build(field.name, decoded_type(field.type), rows, parent)
+            array = self.build(field.name, field.type, rows, parent)
         except MisfitError:
             array = None
         self.used = before

@@ -25,10 +25,15 @@ from seqflow.net.picture import is_drawn_whole
 from seqflow.progress import over
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures
-from seqflow.report.bad_rows import BadRowList
 from seqflow.report.page import Section, code, drawing, facts, paragraph, plural, section, table
-from seqflow.report.ranks import imbalance_of_ranks
-from seqflow.report.source import DAMAGE, examples, first_line, sections_of_lengths
+from seqflow.report.source import (
+    DAMAGE,
+    BadRowList,
+    examples,
+    first_line,
+    imbalance_of_ranks,
+    sections_of_lengths,
+)
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, tokenizers_of
 from seqflow.tensor import TensorSpec

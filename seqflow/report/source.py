@@ -19,7 +19,7 @@ from seqflow.errors import (
 )
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
-from seqflow.loader.run.ledger import Rejected, good_rows
+from seqflow.loader.run.ledger import Reasons, Rejected, good_rows, reason_of
 from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
@@ -27,9 +27,7 @@ from seqflow.providers.bad_files import BadFile, BadFileList
 from seqflow.providers.left_out import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
-from seqflow.report.bad_rows import BadRowList, Place
 from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
-from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, as_text
 
@@ -46,6 +44,56 @@ DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeErr
 
 _NULLS = 10
 """Number of rows with nulls after which no more are searched."""
+
+
+class Place(NamedTuple):
+    """Place of a bad row: the same five fields as in a quarantine file."""
+
+    file: str
+    block: int
+    row: int | None
+    column: str
+    reason: str
+
+
+class BadRowList:
+    """Counts bad rows by reason, with the place of the first row of each; takes the place of a quarantine piece, and
+    writes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.reasons = Reasons()
+        self.first: dict[str, Place] = {}
+        """Place of the first row, by reason."""
+        self.error: ProviderError | None = None
+        """Error for the first row of all."""
+
+    def write(self, rejected: Rejected) -> None:
+        self.count += rejected.count
+        self.error = self.error or rejected.error()
+        self.reasons = self.reasons + rejected.reasons
+        for bad, number in zip(rejected.bad, rejected.numbers, strict=True):
+            reason = reason_of(bad)
+            if reason in self.reasons and reason not in self.first:
+                block = rejected.block
+                self.first[reason] = Place(block.origin, block.index, number, bad.column, bad.reason)
+
+    def rows(self) -> list[tuple[int, str, int, int | None, str, str]]:
+        """Return the number of rows of each reason, and the place of the first; rows that `prepare` has made have no
+        number in the source.
+        """
+        nowhere = Place("", 0, None, "", "")
+        return [
+            (count, *(self.first.get(reason) or nowhere._replace(reason=reason)))
+            for reason, count in self.reasons.most_common()
+        ]
+
+    def parts(self) -> Iterator[str]:
+        """Yield a table of the reasons."""
+        yield table(
+            ("rows", *(f"first {name}" for name in Place._fields[:-1]), "reason"), self.rows(), stacks=True
+        )
 
 
 class SurveyedSource(NamedTuple):
@@ -267,6 +315,40 @@ def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) ->
         yield chart("Share of elements that are not padding", fills)
         tokens = np.add.reduceat(sample, np.arange(0, len(sample), batch))
         yield imbalance_of_ranks(tokens, f"of {len(tokens):,} batches of {batch} rows as they come")
+
+
+_WORLD_SIZES = (2, 4, 8)
+
+
+def imbalance_of_ranks(tokens: Array, dealt: str) -> str:
+    """Return a table of the imbalance for a few world sizes: batch k, with tokens[k], goes to rank k mod ranks."""
+    rows = [(ranks, *_ratios(imbalance(tokens, ranks)), _each(tokens, ranks)) for ranks in _WORLD_SIZES]
+    what = (
+        f"The tokens of the fullest rank divided by the mean of all ranks, {dealt}. In a step each rank has one "
+        "batch, and the others wait for the fullest: at 1.20 they wait for 17 % of their time."
+    )
+    return paragraph(what) + table(("ranks", "in a step", "in all steps", "tokens of each"), rows)
+
+
+def _each(tokens: Array, ranks: int) -> str:
+    """Return the tokens that each rank has in complete steps."""
+    steps = tokens[: len(tokens) // ranks * ranks].reshape(-1, ranks)
+    return ", ".join(f"{count:,}" for count in steps.sum(axis=0).tolist()) if len(steps) else ""
+
+
+def imbalance(tokens: Array, ranks: int) -> tuple[float, float] | None:
+    """Return the fullest rank over the mean, for each step and over all steps; None without a complete step of
+    tokens.
+    """
+    steps = tokens[: len(tokens) // ranks * ranks].reshape(-1, ranks)
+    if not steps.sum():
+        return None
+    sums = steps.sum(axis=0)
+    return float(steps.max(axis=1).sum() / steps.mean(axis=1).sum()), float(sums.max() / sums.mean())
+
+
+def _ratios(found: tuple[float, float] | None) -> tuple[str, str]:
+    return ("too few batches",) * 2 if found is None else (f"{found[0]:.3f}", f"{found[1]:.3f}")
 
 
 def _histogram(entries: Sequence[dict[str, int]], sequences: int) -> list[Bar]:

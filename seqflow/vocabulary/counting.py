@@ -14,7 +14,6 @@ from seqflow.providers.left_out import LeftOut
 from seqflow.record.arrow_types import LISTS, is_any
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
-from seqflow.record.run_ends import decoded
 from seqflow.vocabulary.keys import as_keys
 
 _FEW = 1 << 20
@@ -43,10 +42,9 @@ def keys_of_blocks(
     for block in provider.ahead(blocks, [outer]):
         found = left_out.read(provider, block, [outer]).column(outer)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
-            part = decoded(chunk)
             for name in inner:
-                part = _part(_known(part), name, column)
-            yield as_keys(_elements(part, column))
+                chunk = _part(_known(chunk), name, column)
+            yield as_keys(_elements(chunk, column))
 
 
 def _part(array: pa.Array, name: str, column: str) -> pa.Array:

@@ -81,7 +81,7 @@ def test_it_reports_what_it_read(folder: Path) -> None:
          "--output: 'no/tok.json' lies in no folder that exists, expected the name of a file"),
         (["texts", "--vocab-size", "300", "--output", "texts"], 2, "--output: 'texts' is a folder"),
         (["texts", "--vocab-size", "300", "--output", "texts/0.txt"], 2,
-         "--output: 'texts/0.txt' is 'texts/0.txt', a file that is read"),
+         "--output: 'texts/0.txt' is or holds 'texts/0.txt', a file that is read"),
         (["bad.txt", "--vocab-size", "300"], 1, "bad.txt: not utf-8 at byte 3 (0xff)"),
         (["bad.parquet", "--vocab-size", "300"], 1,
          "bad.parquet, block 0: text 1 of x is not UTF-8: byte 0 is 0xff"),

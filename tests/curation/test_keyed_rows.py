@@ -177,3 +177,19 @@ def test_words_are_runs_of_letters_marks_and_digits_or_letters_of_scripts_withou
     assert {found[0], *found[2:]} == {listed}
     assert found[1] != listed
     assert bands_of(tmp_path / "a.parquet", [text], ngram=len(words) + 1) == [-1]
+
+
+def test_the_lost_rows_of_a_damaged_block_are_known(tmp_path):
+    for name in "ab":
+        table = pa.table({"text": [f"{name}{at}" for at in range(30)]})
+        pq.write_table(table, tmp_path / f"{name}.parquet", write_page_checksum=True, compression="none")
+    provider = keyed(
+        str(tmp_path), source={"bad_files": "skip"}, rules={"deduplicate": {"columns": ["text"]}}
+    )
+    path = tmp_path / "b.parquet"
+    chunk, content = pq.read_metadata(path).row_group(0).column(0), bytearray(path.read_bytes())
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[start + chunk.total_compressed_size - 9] ^= 255
+    path.write_bytes(content)
+    found = [provider.read_kept(block) for block in provider.blocks()]
+    assert [(one.table.num_rows, one.damage and one.damage.rows) for one in found] == [(30, None), (0, 30)]

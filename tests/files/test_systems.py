@@ -27,7 +27,7 @@ from seqflow.files.options import store_options
 from seqflow.files.place import Entry
 from seqflow.files.store import StoreFiles
 from seqflow.files.systems import uri_in
-from seqflow.providers.lines.restarts import measure, restarts_of
+from seqflow.providers.lines.copies import copy_of, measure
 
 TIME = (1_700_000_000, 1_700_000_000)
 
@@ -105,15 +105,16 @@ def test_no_system_gives_the_rows_of_another(tmp_path, put, kind, cache):
 
 
 @systems
-def test_restart_points_of_a_compressed_file_belong_to_a_system(tmp_path, monkeypatch, put):
+def test_a_copy_of_a_compressed_file_belongs_to_a_system(tmp_path, monkeypatch, put):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     noise = random.Random(0).randbytes(300_000)
     systems = [put(tmp_path / str(value), "a.csv.gz", gzip.compress(noise, mtime=value)) for value in (1, 2)]
     stores = [StoreFiles(system=system) for system in systems]
     (entry,) = stores[0].list(uri_in(systems[0], ""))
     assert measure(entry.path, stores[0])[0] == len(noise)
-    assert (restarts_of(entry.path, stores[0]) is not None) == bool(entry.version)
-    assert restarts_of(entry.path, stores[1]) is None
+    assert (copy_of(entry.path, stores[0], make=True) is not None) == bool(entry.version)
+    assert (copy_of(entry.path, stores[0], make=False) is not None) == bool(entry.version)
+    assert copy_of(entry.path, stores[1], make=False) is None
 
 
 @pytest.mark.slow

@@ -287,10 +287,6 @@ def test_without_append_the_message_names_it(written: Path) -> None:
         ({"output": {"path": "out.parquet"}}, 'is one file\n  write a folder of parts: path = "out/"'),
         ({"output": {"sort_by": "x"}}, "sort_by sorts the rows of all files"),
         ({"output": {"kind": "none"}}, "no output to add to"),
-        (
-            {"output": {"path": "out/{date}"}},
-            "a new output each day\n  name the one to add to: --output PATH",
-        ),
     ],
 )
 def test_an_output_that_is_no_sum_of_its_files_is_refused(

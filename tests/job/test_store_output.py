@@ -222,22 +222,3 @@ def test_an_output_is_refused_where_the_source_would_find_it(bucket: Bucket, fol
     write_store_job(folder, bucket, rows=30, bad_rows="s3://bucket/out/bad.parquet")
     assert "bad_rows.path: 's3://bucket/out/bad.parquet' belongs to output.path" in refused(run(folder))
     assert bucket.keys() == []
-
-
-@pytest.mark.slow
-def test_a_dated_output_is_resumed_on_the_day_of_its_first_run(
-    own: StoreServer, bucket: Bucket, folder: Path
-) -> None:
-    write_store_job(folder, bucket, "by-day/{date}/out", rows=60, part_bytes="4096")
-    done(run(folder))
-    (today,) = {key.split("/")[1] for key in bucket.keys("by-day")}
-    first = objects(bucket, f"by-day/{today}")
-    for key in bucket.keys("by-day"):
-        bucket.put(key.replace(today, "2024-05-31"), bucket.get(key))
-    clear(bucket, f"by-day/{today}")
-    bucket.delete("by-day/2024-05-31/out/_manifest.json")  # only the log of a run that has ended
-    assert killed(own, folder, 7, "--overwrite", "--set", "output.path=s3://bucket/by-day/2024-06-01/out")
-    done(run(folder, "--resume"))
-    found = objects(bucket, "by-day/2024-06-01")
-    assert [*found.values()] == [*first.values()]
-    assert bucket.keys(f"by-day/{today}") == []

@@ -26,7 +26,7 @@ def data(tmp_path: Path) -> Path:
 def refuses(folder: Path, paths: str, output: str, **sections: object) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     job = Job.from_dict({"source": {"paths": [paths]}, "output": {"path": output}, **sections}, folder)
-    with pytest.raises(JobError, match="a file that the job reads"):
+    with pytest.raises(JobError, match="a file that is read"):
         run(job)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

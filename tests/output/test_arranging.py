@@ -230,7 +230,7 @@ def test_merged_runs_are_what_a_sort_of_all_rows_gives(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     keys = [SortKey(*key) for key in zip(order, down, strict=True)]
-    schema = pa.schema({"i": pa.int64(), "f": pa.float64(), "s": pa.string_view(), "row": pa.int64()})
+    schema = pa.schema({"i": pa.int64(), "f": pa.float64(), "s": pa.large_string(), "row": pa.int64()})
     count, paths, tables = 0, [], []
     for number, rows in enumerate(parts):
         columns = [[row[k] for row in rows] for k in range(3)] + [list(range(count, count + len(rows)))]

@@ -170,7 +170,7 @@ def test_input_is_never_what_the_output_writes_beside_a_file(
     if link is not None:
         LINKS[link](source, tmp_path / name)
     sections = {"source": {"paths": str(source), "kind": "parquet"}, "output": {"path": "one.parquet"}}
-    with pytest.raises(JobError, match="a file that the job reads"):
+    with pytest.raises(JobError, match="a file that is read"):
         run(Job.from_dict(sections, tmp_path))
     assert pq.read_table(source).equals(table)
 
@@ -190,7 +190,7 @@ def test_input_is_never_a_file_that_a_job_writes(tmp_path: Path, setting: str, l
         "bad_rows": {"bad_rows": {"policy": "quarantine", "path": str(target)}},
         "order": {"order": {"index": str(target)}},
     }[setting]
-    with pytest.raises((JobError, OpError), match=r"a file that the job reads|a file of the source"):
+    with pytest.raises((JobError, OpError), match="a file that is read"):
         run(Job.from_dict({"source": {"paths": str(source)}, "output": {"path": "o"}, **sections}, tmp_path))
     assert source.read_bytes() == before
 

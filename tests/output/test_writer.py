@@ -96,3 +96,9 @@ def test_the_finished_file_is_readable_by_others(tmp_path: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     assert (tmp_path / "x.parquet").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_name_in_braces_in_a_path_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"\{date\} in '.*out/\{date\}' stands for nothing"):
+        open_output(tmp_path / "out/{date}")
+    assert names(tmp_path) == []

@@ -257,9 +257,10 @@ def test_commands_go_on_without_a_damaged_file_of_lines(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(JUNK["binary"])
     assert report_of_path(str(tmp_path)).found.damaged.num_files == 1
     start = starting_job([str(tmp_path / "*.csv")], tmp_path / "job.toml")
-    assert "1 damaged file" in start.seen
     (tmp_path / "job.toml").write_text(start.text)
-    report = run(Job.read(tmp_path / "job.toml"))
+    job = Job.read(tmp_path / "job.toml")
+    assert "1 damaged file" in start.seen.refused_by(job)
+    report = run(job)
     assert (report.rows, report.bad_files.num_files) == (2, 1)
 
 

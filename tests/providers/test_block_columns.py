@@ -13,7 +13,7 @@ from seqflow.errors import ProviderError
 from seqflow.loader.order.windows import Slices, Windows, cut_windows, slices_of
 from seqflow.loader.plans.plan import permutation
 from seqflow.providers.block_columns import BlockColumns
-from seqflow.providers.formats import parquet_footer_cache
+from seqflow.providers.formats import parquet_footers
 from seqflow.providers.provider import Block
 
 
@@ -98,7 +98,7 @@ def test_no_blocks_are_no_windows() -> None:
 def test_footers_that_are_not_kept_are_read_again(
     table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_footer_cache, "MOST_BYTES", 1)
+    monkeypatch.setattr(parquet_footers, "MOST_BYTES", 1)
     place = written(table, tmp_path, "parquet")
     source = sf.open(place, columns=["a", "x"])
     assert source["x"].tolist() == list(range(300))

@@ -76,7 +76,7 @@ def test_missing_credentials_are_told(
         ({"storage_options": {"no_such_option": 1}}, r"storage_options of s3://bucket: .*no_such_option"),
         (
             {"storage_options": "aws_region=x"},
-            r"storage_options is 'aws_region=x', expected a dict of options",
+            r"storage_options is a str, expected a dict of options",
         ),
         (
             {"storage_options": {"retry_seconds": 0}},

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from strategies.arrow_columns import columns
 
 import seqflow as sf
-from seqflow.record import find_bad_rows, from_arrow, to_arrow
+from seqflow.record import convert, from_arrow, to_arrow
 
 SETTINGS = settings(max_examples=100, deadline=None)
 
@@ -27,7 +27,7 @@ def test_rows_with_a_null_anywhere_are_bad_rows(column):
     kind, rows, array = column
     table = pa.table({"c": array})
     bad = [at for at, row in enumerate(rows) if kind.has_null(row)]
-    assert [found.row for found in find_bad_rows(table)] == bad
+    assert [found.row for found in convert(table)[1]] == bad
 
 
 @SETTINGS

@@ -131,8 +131,12 @@ def lists(kind, lengths, nulls, values, backwards=False):
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[values])
 
 
+CASTS = [pair for pair in RECORDED["results"] if not pair[2].startswith(("list_view", "large_list_view"))]
+"""Recorded pairs whose type is one of sources: these have lists in place of views of lists."""
+
+
 @pytest.mark.parametrize(
-    "pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
+    "pair", CASTS, ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
 )
 def test_values_at_the_edges_stay_under_unified_types(pair):
     kinds = [KINDS[at] for at in pair[:2]]
@@ -151,7 +155,7 @@ def test_values_at_the_edges_stay_under_unified_types(pair):
 
 
 @pytest.mark.parametrize(
-    "pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
+    "pair", CASTS, ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
 )
 def test_a_cast_to_the_unified_type_and_back_gives_the_array(pair):
     kind = unified_type([KINDS[at] for at in pair[:2]])
@@ -251,7 +255,7 @@ DECLARED = [
     (numbers(pa.list_(pa.int64()), [1, 2], [1], None, [3, 300], [None, 4]), pa.list_(pa.int8(), 2), [[1, 2], ..., None, ..., [None, 4]]),
     (numbers(pa.list_(pa.int64(), 2), [1, 2], [1, 300], None), pa.list_(pa.int8()), [[1, 2], ..., None]),
     (numbers(pa.list_(pa.int8(), 2), [1, 2], None), pa.list_(pa.int8(), 3), [..., None]),
-    (numbers(pa.list_(pa.float64()), [1.0, 2.0], [], [7.5], None), pa.large_list_view(pa.int64()), [[1, 2], [], ..., None]),
+    (numbers(pa.list_(pa.float64()), [1.0, 2.0], [], [7.5], None), pa.large_list(pa.int64()), [[1, 2], [], ..., None]),
     (numbers(pa.list_(pa.struct([("k", pa.string()), ("v", pa.float64())])), [{"k": "a", "v": 1.0}], [{"k": None, "v": 1.0}], [None], [{"k": "a", "v": 1.5}], None), pa.map_(pa.string(), pa.int8()), [[("a", 1)], ..., ..., ..., None]),
     (numbers(pa.map_(pa.int64(), pa.int64()), [(1, 2)], [(300, 1)], [(1, 300)], []), pa.map_(pa.int8(), pa.int8()), [[(1, 2)], ..., ..., []]),
     (numbers(pa.struct([("a", pa.int64()), ("b", pa.string())]), {"a": 1, "b": "x"}, {"a": 300, "b": "y"}, None), pa.struct([("b", pa.large_string()), ("c", pa.int8()), ("a", pa.int8())]), [{"b": "x", "c": None, "a": 1}, ..., None]),
@@ -373,7 +377,7 @@ ENCODED = pa.run_end_encoded(pa.int32(), pa.string())
 @pytest.mark.parametrize(
     "kind",
     [
-        pa.list_(ENCODED), pa.large_list(ENCODED), pa.list_view(ENCODED), pa.large_list_view(ENCODED),
+        pa.list_(ENCODED), pa.large_list(ENCODED),
         pa.list_(ENCODED, 2), pa.map_(pa.string(), ENCODED), pa.struct([("a", ENCODED)]),
         pa.list_(pa.struct([("a", pa.list_(ENCODED, 2))])), pa.struct([("m", pa.map_(pa.int8(), pa.list_(ENCODED)))]),
         pa.struct([]), pa.list_(pa.null()), pa.uuid(), pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int8(), 2),
@@ -600,8 +604,10 @@ def in_maps(of, as_pairs):
 
 def nested(of):
     layouts = st.sampled_from(list(LAYOUTS))
+    # sources have lists in place of views of lists, and nothing is cast to a view
+    plain_layouts = st.sampled_from([name for name in LAYOUTS if "view" not in name])
     return st.one_of(
-        st.builds(in_lists, of, layouts, layouts, st.booleans()),
+        st.builds(in_lists, of, layouts, plain_layouts, st.booleans()),
         st.builds(in_structs, of, of),
         st.builds(in_maps, of, st.booleans()),
     )

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from seqflow.errors import ProviderError, UnknownColumnError
-from seqflow.record import Record, find_bad_rows, from_arrow, to_arrow
+from seqflow.record import Record, convert, from_arrow, to_arrow
 from seqflow.sequence import Sequence
 
 
@@ -397,7 +397,7 @@ def test_an_array_that_is_no_sequence_gives_a_record(array, names):
 
 
 def test_good_rows_are_not_bad():
-    assert find_bad_rows(pa.table({"c": NESTED, "d": ["a", "", "b"]})) == []
+    assert convert(pa.table({"c": NESTED, "d": ["a", "", "b"]}))[1] == []
 
 
 class Offered:

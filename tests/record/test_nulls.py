@@ -8,7 +8,11 @@ import pytest
 from pyarrow.compute import run_end_encode
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
-from seqflow.record import BadRow, find_bad_rows, from_arrow, to_arrow
+from seqflow.record import BadRow, convert, from_arrow, to_arrow
+
+
+def bad_rows_of(table, **options):
+    return convert(table, **options)[1]
 
 
 def tensors(array, **options):
@@ -56,8 +60,8 @@ def test_a_null_of_any_type_at_any_level_is_an_error_or_has_a_mask(array):
     batch = pa.record_batch({"c": array})
     with pytest.raises(ProviderError, match="null value in c"):
         from_arrow(batch)
-    assert [bad.row for bad in find_bad_rows(batch)] == [len(array) - 1]
-    assert find_bad_rows(batch, valid=True) == find_bad_rows(batch, valid=["c"]) == []
+    assert [bad.row for bad in bad_rows_of(batch)] == [len(array) - 1]
+    assert bad_rows_of(batch, valid=True) == bad_rows_of(batch, valid=["c"]) == []
     back = to_arrow(from_arrow(batch, valid=True))
     back.validate(full=True)
     assert back.to_pylist() == batch.to_pylist()
@@ -223,7 +227,7 @@ def test_a_time_of_a_zone_fills_times_of_any_zone():
 
 def test_one_fill_serves_the_columns_whose_type_takes_it():
     table = pa.table({"x": [1, None], "s": ["a", None], "l": [[1], None]})
-    assert find_bad_rows(table, fill=0) == [
+    assert bad_rows_of(table, fill=0) == [
         BadRow(1, "s", "null value in s, and fill=0 is not a value of s, which has type string"),
         BadRow(
             1,
@@ -374,17 +378,17 @@ def test_masks_bring_nulls_back_to_arrow(array):
 
 @pytest.mark.parametrize(("array", "row", "name"), VALUES, ids=IDS)
 def test_bad_rows_are_the_outermost_rows(array, row, name):
-    rows = [bad.row for bad in find_bad_rows(pa.record_batch({"c": array}))]
+    rows = [bad.row for bad in bad_rows_of(pa.record_batch({"c": array}))]
     assert rows[0] == row
     fill = "a" if pa.types.is_dictionary(array.type) else 0
-    assert find_bad_rows(pa.record_batch({"c": array}), fill=fill) == []
-    assert find_bad_rows(pa.record_batch({"c": array}), valid=True) == []
+    assert bad_rows_of(pa.record_batch({"c": array}), fill=fill) == []
+    assert bad_rows_of(pa.record_batch({"c": array}), valid=True) == []
 
 
 def test_bad_rows_come_once_per_column_in_order_across_chunks():
     a = pa.chunked_array([pa.array([1, None]), pa.array([3, None])])
     b = pa.array([[1], [None, None], [], []])
-    assert find_bad_rows(pa.table({"a": a, "b": b})) == [
+    assert bad_rows_of(pa.table({"a": a, "b": b})) == [
         BadRow(1, "a", "null value in a"),
         BadRow(1, "b", "null value in b.values"),
         BadRow(3, "a", "null value in a"),
@@ -393,7 +397,7 @@ def test_bad_rows_come_once_per_column_in_order_across_chunks():
 
 def test_bad_rows_are_found_below_empty_lists():
     array = pa.array([[], [[]], [], [[], [1, None]], [[2]], []], pa.list_(pa.list_(pa.int8())))
-    assert [bad.row for bad in find_bad_rows(pa.record_batch({"c": array}))] == [3]
+    assert [bad.row for bad in bad_rows_of(pa.record_batch({"c": array}))] == [3]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Laws: to_arrow undoes from_arrow, and moving rows does what Arrow's own moves do."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies.batches import batches
 
+import seqflow as sf
 from seqflow.record import concat_records, from_arrow, nbytes, slice_rows, split_rows, take_rows, to_arrow
 
 
@@ -58,3 +60,46 @@ def test_chunks_of_a_table_are_read_as_one(batch, stops):
     limits = zip([0, *stops], [*stops, batch.num_rows], strict=True)
     table = pa.Table.from_batches([batch.slice(start, stop - start) for start, stop in limits])
     assert to_arrow(from_arrow(table)).equals(batch)
+
+
+TEXTS = [b"a", None, b"a text of more than twelve bytes", b""]
+LISTS = [[1, 2], None, [], [3]]
+
+
+def views(starts, sizes):
+    """List views of the values 1, 2, 3: starts and sizes in any order."""
+    nulls = pa.array([size is None for size in sizes])
+    return pa.ListViewArray.from_arrays(
+        starts, [size or 0 for size in sizes], pa.array([1, 2, 3]), mask=nulls
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "rows"),
+    [
+        (pa.array(TEXTS, pa.binary_view()), pa.large_binary(), TEXTS),
+        (pa.array([None if one is None else one.decode() for one in TEXTS], pa.string_view()), pa.large_string(),
+         [None if one is None else one.decode() for one in TEXTS]),
+        (views([0, 0, 0, 2], [2, None, 0, 1]), pa.list_(pa.int64()), LISTS),
+        (views([1, 0, 0], [2, 0, 1]), pa.list_(pa.int64()), [[2, 3], [], [1]]),
+        (pa.array(LISTS, pa.large_list_view(pa.int16())), pa.large_list(pa.int16()), LISTS),
+        (pa.array([["a"], ["b", "c"]], pa.list_view(pa.string_view())), pa.list_(pa.large_string()), [["a"], ["b", "c"]]),
+        (pa.array([{"t": "a"}, {"t": None}], pa.struct({"t": pa.string_view()})), pa.struct({"t": pa.large_string()}),
+         [{"t": "a"}, {"t": None}]),
+        (pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([7, None])), pa.int64(), [7, 7, None]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_views_and_run_ends_come_in_as_their_values_and_go_out_as_plain_types(array, kind, rows):
+    for start, stop in ((0, len(rows)), (1, len(rows))):
+        table = pa.table({"c": array[start:stop]})
+        back = to_arrow(from_arrow(table, valid=True))
+        source = sf.open(table)
+        found = [to_arrow(from_arrow(source.read(one), valid=True)) for one in source.blocks()]
+        assert (
+            back.schema.field("c").type
+            == source.schema.field("c").type
+            == found[0].schema.field("c").type
+            == kind
+        )
+        assert back.column("c").to_pylist() == found[0].column("c").to_pylist() == rows[start:stop]

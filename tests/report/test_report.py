@@ -11,8 +11,8 @@ from command import seqflow
 
 import seqflow as sf
 from seqflow.job import Job, run
-from seqflow.report.ranks import imbalance
 from seqflow.report.report import report_of_job, report_of_path
+from seqflow.report.source import imbalance
 from seqflow.report.survey import SpreadSample
 
 

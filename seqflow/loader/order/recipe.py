@@ -11,8 +11,7 @@ from pyarrow import types
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import BatchPlanError, OpError, ProviderError
 from seqflow.expression import Expression
-from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri
+from seqflow.files.place import LOCAL, Files, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of

@@ -37,7 +37,7 @@ from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 
 
-@renamed_fields(value="fill", values="fills")
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Packed(BatchPlan):
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.

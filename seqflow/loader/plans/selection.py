@@ -16,6 +16,7 @@ from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.record import BadRow, Record
+from seqflow.record.arrow_types import TEXTS, is_any
 
 
 def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:
@@ -50,14 +51,10 @@ def planned_lengths(record: Record, name: str | None, needed_by: str | None = No
 
 def is_text(record: Record, lengths: str) -> bool:
     """Return whether these are the lengths of a column of text or bytes, which counts as one value for each row."""
-    import pyarrow.types as types
-
     column = lengths.removesuffix(".lengths")
     if record.schema is None or column not in record.schema.names or column == lengths:
         return False
-    found = record.schema.field(column).type
-    tests = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
-    return any(test(found) for test in (*tests, types.is_string_view, types.is_binary_view))
+    return is_any(record.schema.field(column).type, TEXTS)
 
 
 def _innermost(record: Record) -> list[str]:

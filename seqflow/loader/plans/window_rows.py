@@ -22,7 +22,7 @@ from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.row_source import ChildRanges, RowSource
 
 
-@renamed_fields(value="fill")
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Pad:
     """How a list column of numbers becomes an array [B, T] in each batch, with a mask bool[B, T] and lengths [B].

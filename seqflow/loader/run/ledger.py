@@ -26,7 +26,7 @@ from seqflow.printable import without_values
 from seqflow.providers import Block
 from seqflow.providers.bad_files import BadFile, BadFileList, BadFiles
 from seqflow.record import BadRow
-from seqflow.record.run_ends import decoded_type, take_table
+from seqflow.record.run_ends import take_table
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
@@ -506,7 +506,7 @@ class BadRowHandler:
         stats.bad_files = stats.bad_files + new
         policy.check(one for one in stats.bad_files if one not in self.before.bad_files)
         if policy.policy == "quarantine" and self.write is not None:
-            nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
+            nulls = pa.table({one.name: pa.nulls(1, one.type) for one in schema})
             for one in new:
                 entry = (BadRow(0, "", one.reason),)
                 self.write(

@@ -9,6 +9,7 @@ from itertools import groupby
 from time import perf_counter
 
 from seqflow.errors import OpError
+from seqflow.files.place import Range
 from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, SingleRows, Table
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
@@ -23,7 +24,6 @@ from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
 from seqflow.providers.bad_files import BadFile
 from seqflow.providers.fetching import FetchAhead
-from seqflow.providers.provider import Block
 
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
@@ -128,7 +128,7 @@ class WindowReader:
     ) -> None:
         self._plan, self.maker, self._run_options = plan, maker, run_options
         recipe = maker.recipe
-        self._upcoming = FetchAhead(recipe.source, recipe.columns, upcoming, self._blocks_to_read)
+        self._upcoming = FetchAhead(recipe.source.store, upcoming, self._ranges_of)
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """Returns the first window of a stream that is still needed when one is opened."""
         self._next: WindowAddress | None = None
@@ -269,12 +269,12 @@ class WindowReader:
         assert window is not None
         return self._begin((stream, position), window)
 
-    def _blocks_to_read(self, address: WindowAddress) -> Iterator[Block]:
-        """Return the blocks that a window reads whole, and does not keep from an earlier epoch."""
+    def _ranges_of(self, address: WindowAddress) -> Iterator[Iterable[Range]]:
+        """Return the ranges of the blocks that a window reads whole, and does not keep from an earlier epoch."""
         window = self._plan.layout.window(address)
         kept = {} if self.maker.kept is None else self.maker.kept.slices
         slices = () if window is None else window.slices
-        return _whole_blocks(one for one in slices if one.key not in kept)
+        return _ranges_of_whole(self.maker.recipe, (one for one in slices if one.key not in kept))
 
     def _begin(self, address: WindowAddress, window: Window) -> WindowOpening:
         self._upcoming.begin(address)
@@ -436,8 +436,9 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
 def fetched_ahead(recipe: Recipe, slices: Sequence[BlockSlice]) -> FetchAhead[tuple[BlockSlice, ...]]:
     """Return the slices of each block; a store fetches the next blocks while one is read."""
     of_blocks = (tuple(found) for _, found in groupby(slices, key=lambda one: one.number))
-    return FetchAhead(recipe.source, recipe.columns, of_blocks, _whole_blocks)
+    return FetchAhead(recipe.source.store, of_blocks, partial(_ranges_of_whole, recipe))
 
 
-def _whole_blocks(slices: Iterable[BlockSlice]) -> Iterator[Block]:
-    return (one.block for one in slices if one.stop is None)
+def _ranges_of_whole(recipe: Recipe, slices: Iterable[BlockSlice]) -> Iterator[Iterable[Range]]:
+    """Yield the ranges of files that reading the blocks among some slices that are read whole reads."""
+    return (recipe.source.ranges(one.block, recipe.columns) for one in slices if one.stop is None)

@@ -48,7 +48,7 @@ from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_ar
 from seqflow.record.record import parents_by_name
 from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record, split_rows
-from seqflow.record.run_ends import decoded_type, take_table
+from seqflow.record.run_ends import take_table
 from seqflow.record.selection import select_schema
 
 T = TypeVar("T")
@@ -584,7 +584,7 @@ class WindowMaker:
         if numbers is None:
             schema = source.schema
             chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
-            return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
+            return pa.table({field.name: pa.nulls(count, field.type) for field in chosen})
         rows = range(min(numbers), max(numbers) + 1) if self.recipe.is_sliced(of_all) else None
         table = source.read(of_all, self.recipe.columns, bad_rows=[], rows=rows)
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))

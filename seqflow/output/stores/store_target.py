@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.committed_files import join as join_pieces
 from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import MANIFEST_FORM, PROGRESS_FORM, OutputNames, names_in
+from seqflow.output.output_names import OutputNames, names_in
 from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
 from seqflow.output.stores.progress_log import ProgressLog
@@ -90,16 +89,6 @@ class StoreTarget:
     def has_progress(self) -> bool:
         return self._log.has_record
 
-    @property
-    def is_unfinished(self) -> bool:
-        self._log.read()
-        return self._log.has_record or bool(self._log.owner)
-
-    def find_unfinished(self) -> list[str]:
-        above = re.split(r"[^/]*[*?[]", self._uri, maxsplit=1)[0].rstrip("/")
-        place = re.compile(translate(join(self._root, LOG, "*")))
-        return [entry.path for entry in self._store.list(above) if place.fullmatch(entry.path)]
-
     def _single(self) -> list[Entry]:
         """Return the single object; nothing if there is none, or the output is a prefix."""
         found = self._store.find(self._uri) if self.names.is_file else None
@@ -115,20 +104,11 @@ class StoreTarget:
             found = json.loads(self._store.get(join(self._root, name)) or b"")
         except (ValueError, RecursionError):
             return None
-        content = self.names.checked(found, MANIFEST_FORM)
-        if self.names.is_file and content is not None:
-            sizes = [file["bytes"] for file in content["files"]]
-            return content if sizes == [one.size for one in self._single()] else None
-        return content
+        return self.names.manifest_in(found, next((one.size for one in self._single()), None))
 
     def read_progress(self) -> dict[str, Any] | None:
         self._spool.wait()
-        content = self.names.checked(self._log.record, PROGRESS_FORM)
-        return content if content is None or content["sealed"] or content["files"] else None
-
-    @property
-    def earlier_format(self) -> str | None:
-        return None
+        return self.names.progress_in(self._log.record)
 
     def damaged_files(self, record: Mapping[str, Any]) -> list[OutputFile]:
         return self._damaged(self.names.files(record["files"]))
@@ -198,8 +178,8 @@ class StoreTarget:
     # Parts
 
     def commit(self, writer: FileWriter, path: Path, batches: Batches | None = None) -> OutputFile:
-        file, local = writer.output_file(path, batches), committed_path(writer.piece)
-        writer.rename(local)
+        local = committed_path(writer.piece)
+        file = writer.finish(local, path, batches)
         self._spool.later(self._upload, file, local)
         return file
 
@@ -269,9 +249,6 @@ class StoreTarget:
 
     def note(self, key: str, value: Any) -> None:
         self._spool.later(self._append, Change(set={key: value}), ())
-
-    def stale_parts(self) -> list[str]:
-        return [] if self.names.is_file else sorted(names_in(self.read_manifest()))
 
     # The end
 

@@ -15,7 +15,7 @@ from seqflow.record.from_arrow.importing import as_table, imported_array
 from seqflow.record.from_arrow.reader import TensorReader
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
-from seqflow.record.run_ends import decoded, decoded_type
+from seqflow.record.run_ends import decoded, plain_schema, plain_type
 from seqflow.record.selection import Rename, check_depth, check_names, selection
 from seqflow.sequence import Sequence
 
@@ -116,13 +116,6 @@ def from_arrow(
     return record
 
 
-def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[BadRow]:
-    """Return the rows that from_arrow would refuse, in order, with the first reason for each row and column."""
-    table = as_table(obj)
-    check_names(table.schema)
-    return convert(table, fill=fill, valid=valid)[1]
-
-
 def convert(
     table: pa.RecordBatch | pa.Table,
     *,
@@ -141,7 +134,9 @@ def convert(
         tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid, read)
         whole.update(tensors)
         bad_rows += bad
-    record = Record(whole.tensors, whole.parents, table.num_rows, table.schema, whole.dictionaries)
+    record = Record(
+        whole.tensors, whole.parents, table.num_rows, plain_schema(table.schema), whole.dictionaries
+    )
     return record, sorted(bad_rows, key=lambda bad: bad.row)
 
 
@@ -175,7 +170,7 @@ def column_from_arrow(
         {short[key]: tensor for key, tensor in reader.tensors.items()},
         {short[key]: parent and short[parent] for key, parent in reader.parents.items()},
         len(array),
-        pa.schema(list(array.type)) if pa.types.is_struct(array.type) else None,
+        plain_schema(pa.schema(list(array.type))) if pa.types.is_struct(array.type) else None,
         {short[key]: values for key, values in reader.dictionaries.items()},
     )
 
@@ -218,7 +213,7 @@ def _read_column(
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
-    """Return the chunks that have rows; if there are none, one empty chunk without run ends."""
+    """Return the chunks that have rows; if there are none, one empty plain chunk."""
     if not isinstance(array, pa.ChunkedArray):
         return [array]
-    return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], decoded_type(array.type))]
+    return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], plain_type(array.type))]

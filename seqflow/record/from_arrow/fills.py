@@ -14,7 +14,7 @@ from seqflow.kernels.exact import converted
 from seqflow.record import arrow_types
 from seqflow.record.buffers import unfit_times
 from seqflow.record.record import Tensor, join_names
-from seqflow.record.run_ends import decoded_type
+from seqflow.record.run_ends import plain_schema
 
 Fill = Mapping[str, Any] | Any | None
 Valid = bool | Collection[str]
@@ -30,7 +30,7 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
     """Raise an error for names that the schema lacks, and for values that no level under their name can hold."""
     if isinstance(fill, Mapping):
         nodes = {
-            name: kind for field in schema for name, kind in _levels(field.name, decoded_type(field.type))
+            name: kind for field in plain_schema(schema) for name, kind in _levels(field.name, field.type)
         }
         for name, value in _entries(fill, "", nodes):
             _check_entry(name, value, nodes)

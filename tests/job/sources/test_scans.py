@@ -105,7 +105,7 @@ def test_an_error_of_a_worker_is_that_of_one_process(folder: Path) -> None:
 def test_an_engine_that_is_none_is_named(folder: Path) -> None:
     done = seqflow("index", "job.toml", "--engine", "spark", folder=folder)
     assert done.returncode == 2
-    assert "--engine is 'spark', expected local or ray" in done.stderr
+    assert "'spark' is not one of 'local', 'ray'" in done.stderr
 
 
 @pytest.mark.slow

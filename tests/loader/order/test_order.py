@@ -314,7 +314,7 @@ def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message
         ({"rank": 2, "world_size": 2}, "rank is 2, expected 0 or more and less than world_size = 2"),
         ({"world_size": 0}, "world_size is 0, expected 1 or more"),
         ({"tail": "pads"}, r"tail is 'pads', expected 'drop' or 'pad' or 'repeat' \(did you mean 'pad'\?\)"),
-        ({"streams": 0}, "streams is 0, expected an integer, 1 or more"),
+        ({"streams": 0}, "streams is 0, expected an integer, 1 to 65,536"),
         ({"window": "2 GiB", "memory": "1 GiB"}, "window is 2.0 GiB, expected no more than memory, 1.0 GiB"),
         ({"prepare": 3}, "prepare is 3, expected Net or text or a function"),
         ({"constants": [1]}, r"constants is \[1\], expected a dict of values"),

@@ -289,8 +289,8 @@ def test_a_mix_counts_what_its_sources_count_in_all_passes(path, plan, tail, sto
         sources = [sf.Loader(one, **options) for one in (path, table)]
         mix = sf.Mix(dict.fromkeys(sources, 1.0), stop=stop)
         handed_out, before = 0, 0
-        if tail == "drop" and window == 1 and "dropped" in plan:  # windows of one row have no batch
-            with pytest.raises(sf.OpError, match="fewer batches than world_size"):
+        if window == 1 and "dropped" in plan:  # windows of one row have no batch
+            with pytest.raises(sf.OpError, match=r"fewer batches than world_size|has no batch"):
                 list(mix)
             continue
         for batch in mix:

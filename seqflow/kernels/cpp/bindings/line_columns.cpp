@@ -196,7 +196,7 @@ struct Parser {
       value = static_cast<T>(found);
       return static_cast<int64_t>(value) == found && (std::is_signed_v<T> || found >= 0);
     } else {
-      return text.number(value, true);
+      return text.number(value);
     }
   }
   template <class T>

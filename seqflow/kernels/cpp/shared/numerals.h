@@ -25,9 +25,9 @@ constexpr Digits DIGITS;
 
 constexpr double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr int MOST_POWER = 22, MOST_DIGITS = 19, MOST_EXPONENT = 9999;
+constexpr int MOST_POWER = 22, MOST_DIGITS = 19;
 // RapidJSON, which Arrow parses with, refuses some exponents from 308 on, of numbers near 0, too.
-constexpr int64_t MOST_STRICT_EXPONENT = 300;
+constexpr int64_t MOST_EXPONENT = 300;
 constexpr uint64_t LARGEST = INT64_MAX, EXACT = uint64_t{1} << 53;
 
 // Decimal digits with a point and an exponent: number * 10**exponent.
@@ -88,21 +88,20 @@ struct Text {
     return value;
   }
 
-  // Strict: as JSON has it, with digits on both sides of a point, and not beyond what each parser of JSON takes.
-  __attribute__((always_inline)) bool decimal(Decimal &decimal, bool is_strict) {
+  // As JSON has it: with digits on both sides of a point, and not beyond what each parser of JSON takes.
+  __attribute__((always_inline)) bool decimal(Decimal &decimal) {
     const uint8_t *first = at;
     decimal.number = digits(0);
     const int64_t whole = at - first;
     int64_t decimals = 0;
-    const bool has_point = next() == '.';
-    if (has_point) {
+    if (whole == 0 || whole > MOST_EXPONENT) return false;
+    if (next() == '.') {
       first = ++at;
       decimal.number = digits(decimal.number);
       decimals = at - first;
+      if (decimals == 0) return false;
     }
     decimal.fits = whole + decimals <= MOST_DIGITS;
-    if (is_strict ? whole == 0 || whole > MOST_STRICT_EXPONENT || (has_point && decimals == 0) : whole + decimals == 0)
-      return false;
     decimal.exponent = -decimals;
     if (next() != 'e' && next() != 'E') return true;
     ++at;
@@ -111,16 +110,16 @@ struct Text {
     int64_t exponent = 0;
     for (; is_digit(); ++at) exponent = exponent > MOST_EXPONENT ? exponent : exponent * 10 + (*at - '0');
     decimal.exponent += is_negative ? -exponent : exponent;
-    return at > first && !(is_strict && exponent > MOST_STRICT_EXPONENT);
+    return at > first && exponent <= MOST_EXPONENT;
   }
 
   // The nearest number of that type, as for a text of its own.
   template <class T>
-  __attribute__((always_inline)) bool number(T &number, bool is_strict = false) {
+  __attribute__((always_inline)) bool number(T &number) {
     const bool is_negative = skip_sign();
     const uint8_t *const first = at;
     Decimal found;
-    if (!decimal(found, is_strict)) return false;
+    if (!decimal(found)) return false;
     if (found.is_exact() && (sizeof(T) == sizeof(double) || rounds_once(found.value())))
       number = static_cast<T>(found.value());
     else if (!by_library(first, number))
