@@ -3,7 +3,7 @@
     python benchmarks/simulate.py [--parts 8000] [--workers 1000] [--part-seconds 20] [--driver-ms 1]
                                   [--deaths-per-hour 0.1] [--stragglers 0.01] [--slow 10] [--scale]
 
-The scheduling is that of `seqflow.engine.in_order` itself, on a clock of its own: what runs, what waits for an
+The scheduling is that of `seqflow.workers.in_order` itself, on a clock of its own: what runs, what waits for an
 earlier part, who is begun again or twice. Workers are simulated: a part takes a time drawn from a log-normal
 distribution (`--spread`), a worker dies so often, some parts take `--slow` times as long. The driver needs
 `--driver-ms` for each part that it sends and takes back. `--scale` prints the table of docs/guarantees.md.
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from seqflow.engine import engine as scheduling
-from seqflow.engine.engine import Ended, in_order
+from seqflow.workers import engine as scheduling
+from seqflow.workers.engine import Ended, in_order
 
 
 @dataclass

@@ -226,7 +226,7 @@ def _selected(
     stop: int | None,
 ) -> Term | None:
     """Return the axis that a slice selects; the first k steps are the steps padded for `minimum(lengths, k)`."""
-    from seqflow.registry.values import output_value
+    from seqflow.registry.value_numbering import output_value
 
     selected, terms = ctx.selected(held, size, by, start, stop), ctx.equalities.terms
     steps = None if held is None else terms.find(held)

@@ -244,7 +244,7 @@ def _value_of_expression(
     equalities: Equalities, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> Term:
     """Return the value of an expression, the same as of its functions called one after another."""
-    from seqflow.registry.values import output_value
+    from seqflow.registry.value_numbering import output_value
 
     expression = _compiled(attributes["expr"])
     stack: list[Term] = []

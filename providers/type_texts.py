@@ -7,10 +7,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from seqflow.errors import ProviderOptionError
+from seqflow.parsing.lexer import Lexicon
+from seqflow.parsing.parser import Parser
 from seqflow.record.arrow_types import child_fields
 from seqflow.record.selection import MAX_DEPTH, check_depth, check_names
-from seqflow.text.lexer import Lexicon
-from seqflow.text.parser import Parser
 
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, str | pa.DataType]
 

@@ -7,7 +7,7 @@ from seqflow.executor import run
 from seqflow.expression import Expression
 from seqflow.kernels import info
 from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed, Pad, Prefetch, Ranks, Rows, Schedule, Shuffle, TokenBudget
-from seqflow.loader.request import from_rows
+from seqflow.loader.from_rows import from_rows
 from seqflow.lod import LoD
 from seqflow.map_features import features, pool_features
 from seqflow.memory_pages import large_pages

@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from seqflow.carrying.tensors import is_tensor
 from seqflow.drawing.nested import nested
 from seqflow.drawing.svg import theme_of
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
+from seqflow.lod_propagation.tensors import is_tensor
 from seqflow.printable import printable_line
 
 _SHOWN = (6, 5, 4)

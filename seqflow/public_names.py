@@ -7,7 +7,7 @@ ROOMS = {
     "expression": "Expression",
     "kernels": "info",
     "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
-    "loader.request": "from_rows",
+    "loader.from_rows": "from_rows",
     "lod": "LoD",
     "map_features": "features pool_features",
     "memory_pages": "large_pages",

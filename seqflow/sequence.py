@@ -11,13 +11,13 @@ import numpy as np
 
 from seqflow import kernels, registry
 from seqflow.arguments import DtypeLike, checked
-from seqflow.carrying import Lifted
-from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
-from seqflow.carrying.tensors import is_tensor, picked
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.exact import converted
 from seqflow.lod import Lengths, LoD
+from seqflow.lod_propagation import Lifted
+from seqflow.lod_propagation.arithmetic import name_of_operator, name_of_ufunc
+from seqflow.lod_propagation.tensors import is_tensor, picked
 from seqflow.names_elsewhere import explains_missing
 from seqflow.registry import OpDef
 from seqflow.signature.advice import instead_of_lengths

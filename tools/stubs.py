@@ -13,8 +13,8 @@ from pathlib import Path
 
 import seqflow
 from seqflow import registry
-from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.errors import UnknownOpError
+from seqflow.lod_propagation.rule import brought_lengths, gives_sequence
 from seqflow.public_names import OPTIONAL_PACKAGES, PACKAGES, ROOMS
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated

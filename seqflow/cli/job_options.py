@@ -10,7 +10,7 @@ import typer
 from seqflow.cli import completion, printing
 
 if TYPE_CHECKING:
-    from seqflow.engine import EngineSettings
+    from seqflow.workers import EngineSettings
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
 JobInput = Annotated[
@@ -73,7 +73,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def engine_settings(engine: Engine, workers: int | None, address: str | None) -> EngineSettings:
     """Return the engine settings of these options."""
-    from seqflow.engine import EngineSettings
+    from seqflow.workers import EngineSettings
 
     return EngineSettings(kind=engine or "local", workers=workers, address=address)
 

@@ -13,7 +13,7 @@ from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, post
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
 from seqflow.kernels.arrays import Array
-from seqflow.text.lexer import Token
+from seqflow.parsing.lexer import Token
 
 _LONGEST_CACHED = 4_096
 """Most characters of a text that is cached: 256 long ones could take much memory, and are rarely used twice."""

@@ -23,9 +23,9 @@ from seqflow.expression.filter_syntax import (
     Operation,
 )
 from seqflow.expression.parser import AND, BINDING, COMPARISON, MARKS, NOT, OR, UNARY, lexicon
-from seqflow.text.errors import fail
-from seqflow.text.lexer import Token
-from seqflow.text.parser import Parser
+from seqflow.parsing.errors import fail
+from seqflow.parsing.lexer import Token
+from seqflow.parsing.parser import Parser
 
 MAX_DEPTH = 50
 """Most levels of brackets, `not` and signs inside each other, and of operators between operands."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from seqflow.text.lexer import Token
+from seqflow.parsing.lexer import Token
 
 Scalar = bool | int | float | str
 LENGTHS = "lengths"

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import Function, binary_operators, by_name, unary_operators
-from seqflow.text.errors import fail
-from seqflow.text.lexer import Lexicon, Token, marks
-from seqflow.text.parser import Parser
+from seqflow.parsing.errors import fail
+from seqflow.parsing.lexer import Lexicon, Token, marks
+from seqflow.parsing.parser import Parser
 
 
 @dataclass(slots=True, eq=False, repr=False)

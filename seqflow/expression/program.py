@@ -29,7 +29,7 @@ from seqflow.expression.functions import (
 )
 from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder, refuse
 from seqflow.kernels.arrays import Array
-from seqflow.text.lexer import Token
+from seqflow.parsing.lexer import Token
 
 BLOCK = 131_072
 """Elements of a block."""

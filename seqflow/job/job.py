@@ -11,13 +11,13 @@ from typing import Any
 
 from seqflow.arguments import FilePath, checked
 from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
-from seqflow.engine import EngineSettings
 from seqflow.hidden import hides_credentials
 from seqflow.job import sections
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.loader import BadRows, BatchPlan, Rows
 from seqflow.providers.bad_files import RAISE, BadFiles
+from seqflow.workers import EngineSettings
 
 _UNTIL_PREPARE = (
     "imports", "source", "mix", "order", "prepare", "constants", "keep", "require", "bad_rows", "bad_files",

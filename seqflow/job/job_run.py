@@ -9,7 +9,6 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
 
-from seqflow.engine import in_order, open_engine
 from seqflow.job.appending import appended_in, loader_of
 from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
@@ -27,6 +26,7 @@ from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
 from seqflow.output.progress_file import Change
 from seqflow.output.stores.store_attempts import StoreAttempts
+from seqflow.workers import in_order, open_engine
 
 Outcome = Literal["new", "resumed", "appended", "complete"]
 Progress = Callable[[Stats, int | None], None]

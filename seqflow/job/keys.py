@@ -8,7 +8,6 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from seqflow.curation.rules import RULES
-from seqflow.engine import EngineSettings
 from seqflow.job.sections import (
     BATCH_KINDS,
     FeatureSection,
@@ -25,6 +24,7 @@ from seqflow.loader import BadRows, Balance, Loader
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, Format
 from seqflow.providers.opening import file_kinds
+from seqflow.workers import EngineSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "job-keys.md"
 

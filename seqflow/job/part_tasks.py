@@ -13,7 +13,6 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from seqflow.engine import Setup
 from seqflow.errors import JobError, ProviderError
 from seqflow.files.place import absolute as whole_path
 from seqflow.files.place import is_uri
@@ -37,6 +36,7 @@ from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record
+from seqflow.workers import Setup
 
 
 @dataclass(frozen=True, slots=True)

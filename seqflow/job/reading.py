@@ -16,7 +16,6 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from seqflow.arguments import WORDS, Count, PathText, choices, described, fits, is_path
 from seqflow.curation.rules import RULES, Rule
 from seqflow.deprecated_names import renamed_arguments
-from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.files.options import secret_in
 from seqflow.files.place import is_uri
@@ -44,6 +43,7 @@ from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
+from seqflow.workers import EngineSettings
 
 T = TypeVar("T")
 

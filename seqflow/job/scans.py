@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.engine import EngineSettings, Setup, in_order, open_engine
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_loader
@@ -27,6 +26,7 @@ from seqflow.providers.left_out import LeftOut
 from seqflow.record import Record
 from seqflow.vocabulary.counting import added, count, keys_of_blocks, keys_of_column
 from seqflow.vocabulary.keys import as_keys, strings_of
+from seqflow.workers import EngineSettings, Setup, in_order, open_engine
 
 _TASK_BYTES, _TASK_BLOCKS = 64 << 20, 1000
 """Approximate planned bytes, and blocks, of a task."""

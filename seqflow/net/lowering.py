@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from seqflow import registry
-from seqflow.carrying.rule import gives_sequence
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import LodError, UnknownOpError
+from seqflow.lod_propagation.rule import gives_sequence
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
 from seqflow.net.syntax import (

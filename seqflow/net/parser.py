@@ -15,7 +15,7 @@ from seqflow.expression.functions import by_name as functions
 from seqflow.expression.parser import MARKS, STRING, FormulaParser, Node, Parsed
 from seqflow.expression.parser import Operand as ExpressionOperand
 from seqflow.net import syntax
-from seqflow.text.lexer import Lexicon, Token, marks
+from seqflow.parsing.lexer import Lexicon, Token, marks
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 _DECIMAL = re.compile(r"0|[1-9][0-9]*").fullmatch

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seqflow.carrying.rule import Feed, Kind, Slot, Stack, brought_lengths, make_plan, name_of
+from seqflow.lod_propagation.rule import Feed, Kind, Slot, Stack, brought_lengths, make_plan, name_of
 from seqflow.net.step import Input
 from seqflow.net.syntax import Listed, LiteralOperand, Reference
 from seqflow.registry import OpDef

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NoReturn
 from seqflow.errors import NetError
 from seqflow.expression import Expression
 from seqflow.expression.printer import infix
-from seqflow.text import errors
+from seqflow.parsing import errors
 
 
 class Location(NamedTuple):

@@ -12,8 +12,6 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
 from seqflow.arguments import checked
-from seqflow.engine import Setup
-from seqflow.engine.worker import prepared
 from seqflow.errors import OpError, OpTypeError
 from seqflow.identity.transforms import name_of
 from seqflow.job import Job
@@ -27,6 +25,8 @@ from seqflow.ray.planning import EpochTasks, plan_epoch
 from seqflow.ray.sending import Report, setup_of_job, setup_of_loader
 from seqflow.record import to_arrow
 from seqflow.tensor import TensorSpec
+from seqflow.workers import Setup
+from seqflow.workers.worker import prepared
 
 
 @checked()

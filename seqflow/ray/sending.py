@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.engine import Setup
-from seqflow.engine.worker import sendable
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.job import Job
 from seqflow.job.counts import counts_of, sum_of
@@ -25,6 +23,8 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.providers.own_kinds import module_of
 from seqflow.record import to_arrow
 from seqflow.record.one_schema import of_schema
+from seqflow.workers import Setup
+from seqflow.workers.worker import sendable
 
 Report = Callable[[Mapping[str, Any]], Stats]
 """Function that takes the counts of a task, and returns the sum of all tasks so far."""

@@ -17,7 +17,7 @@ from seqflow.signature.op_properties import NONE, AttributeCondition, Claims, re
 
 if TYPE_CHECKING:  # inference is imported when first needed: calls of ops do not use it
     from seqflow.registry.inference import Inference
-    from seqflow.registry.values import TermOf
+    from seqflow.registry.value_numbering import TermOf
     from seqflow.shape import Equalities, InferenceContext
     from seqflow.signature.bind_specs import Names, SpecReader, Specs
 
@@ -113,14 +113,14 @@ class OpDef:
     @cached_property
     def definitions(self) -> Mapping[str, TermOf]:
         """Terms of the outputs that the signature defines, by the names of results."""
-        from seqflow.registry.values import read_term
+        from seqflow.registry.value_numbering import read_term
 
         return {name: read_term(self, value) for name, value in self.signature.definitions.items()}
 
     @cached_property
     def padded(self) -> tuple[tuple[str, TermOf, AttributeCondition], ...]:
         """Claims of the lengths that outputs are padded for: an input of lengths, a term, and a condition."""
-        from seqflow.registry.values import read_term
+        from seqflow.registry.value_numbering import read_term
 
         steps = self.claims.steps.items()
         return tuple((name, read_term(self, value), condition) for name, (value, condition) in steps)

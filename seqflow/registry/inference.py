@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from seqflow.errors import OpTypeError, SeqflowError
 from seqflow.registry.definition import OpDef
 from seqflow.registry.errors import name_op
-from seqflow.registry.values import name_values
+from seqflow.registry.value_numbering import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.index_targets import either, moved

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 
 from seqflow.errors import ShapeError
+from seqflow.parsing.lexer import Lexicon, Token, marks
+from seqflow.parsing.parser import Parser
 from seqflow.shape.atoms import AXIS, NAME, unquoted
 from seqflow.shape.bounds import LARGEST
 from seqflow.shape.dimension import Dimension
-from seqflow.text.lexer import Lexicon, Token, marks
-from seqflow.text.parser import Parser
 
 _MOST_DIGITS = 30
 """Largest number of digits that are converted to an integer; longer numbers are too large in any case."""

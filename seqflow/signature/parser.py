@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from seqflow.errors import OpError
+from seqflow.parsing.lexer import Lexicon, Token, marks
+from seqflow.parsing.parser import Parser
 from seqflow.signature import language
-from seqflow.text.lexer import Lexicon, Token, marks
-from seqflow.text.parser import Parser
 
 _GIVEN, _SUM, _PRODUCT = range(3)
 _PLAIN_WORDS = {*language.DTYPE_WORDS, *language.CONCRETE_DTYPES, language.GIVEN_DTYPE}

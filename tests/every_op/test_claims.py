@@ -14,7 +14,7 @@ import seqflow as sf
 from seqflow import registry
 from seqflow.net import Net
 from seqflow.registry.results import DeclaredResults, compute
-from seqflow.registry.values import given_attributes
+from seqflow.registry.value_numbering import given_attributes
 from seqflow.signature import Described
 from seqflow.signature.language import Given, Max, Name, OpCall, Sum, parts
 from seqflow.signature.rows import name_outputs

@@ -10,8 +10,8 @@ from strategies.calls import calls
 
 import seqflow as sf
 from seqflow import LodError, Sequence, TensorSpec, auto
-from seqflow.carrying.rule import brought_lengths
 from seqflow.expression.functions import by_name
+from seqflow.lod_propagation.rule import brought_lengths
 from seqflow.net import Net
 from seqflow.signature import Described
 from seqflow.signature.language import Sum

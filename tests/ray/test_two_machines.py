@@ -118,7 +118,7 @@ def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
 
 WAIT = """
 import sys, time
-from seqflow.engine.ray import import_ray
+from seqflow.workers.ray import import_ray
 ray = import_ray()
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 while ray.cluster_resources().get("CPU", 0) < 2:

@@ -14,7 +14,7 @@ import pytest
 def ray_session(cpus: int) -> Iterator[Any]:
     """Ray with so many CPUs; the test is skipped where it is not installed."""
     pytest.importorskip("ray")
-    from seqflow.engine.ray import import_ray
+    from seqflow.workers.ray import import_ray
 
     ray = import_ray()
     folder = tempfile.mkdtemp(

@@ -1,6 +1,6 @@
 """What the parsers of all small languages make of recorded texts, and of these texts with one place damaged.
 
-`python tests/shared/recorded_texts.py` records it again, in `text/recorded.json`: do so only after a change that is meant to
+`python tests/shared/recorded_texts.py` records it again, in `parsing/recorded.json`: do so only after a change that is meant to
 change trees or places of errors, and read the difference.
 """
 
@@ -22,7 +22,7 @@ from seqflow.providers.type_texts import parse_type
 from seqflow.signature.parser import parse as parse_signature
 from seqflow.signature.parser import parse_value
 
-FILE = Path(__file__).parents[1] / "text" / "recorded.json"
+FILE = Path(__file__).parents[1] / "parsing" / "recorded.json"
 PARSERS: dict[str, Callable[[str], object]] = {
     "dimension": sf.Dimension.parse,
     "expression": parse,

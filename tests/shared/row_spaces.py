@@ -5,7 +5,7 @@ from claimed import name_axes, size_name
 from hypothesis import reject
 
 from seqflow import LoD, LodError, Sequence, TensorSpec, auto
-from seqflow.carrying.rule import brought_lengths, gives_sequence
+from seqflow.lod_propagation.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
 from seqflow.signature.language import Arithmetic, AtLeast, Max, Name, Rest, Sum, parts
 from seqflow.signature.rows import declare

@@ -8,7 +8,7 @@ import numpy as np
 
 from seqflow.errors import GradientError, NetError
 from seqflow.net.parser import NetParser
-from seqflow.text.lexer import Token
+from seqflow.parsing.lexer import Token
 
 Names = Mapping[str, str | Sequence[str] | None]
 """Tensors of inputs, `out.y` and `d.y` in the net: one, or several for a list; None for an omitted input."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from seqflow.engine import EngineSettings, Setup, engine, in_order, open_engine
-from seqflow.engine.worker import versions
 from seqflow.errors import JobError, ProviderError
+from seqflow.workers import EngineSettings, Setup, engine, in_order, open_engine
+from seqflow.workers.worker import versions
 
 
 def prepared(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

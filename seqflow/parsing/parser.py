@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, NoReturn, TypeVar
 
 from seqflow.errors import SeqflowError
-from seqflow.text.errors import fail
-from seqflow.text.lexer import Lexicon, Token
+from seqflow.parsing.errors import fail
+from seqflow.parsing.lexer import Lexicon, Token
 
 T = TypeVar("T")
 Node = TypeVar("Node")

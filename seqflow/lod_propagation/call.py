@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.carrying.rule import (
+from seqflow.errors import LodError, OpTypeError, SeqflowError
+from seqflow.kernels.arrays import Array
+from seqflow.lod import LoD
+from seqflow.lod_propagation.rule import (
     CallPlan,
     Details,
     Feed,
@@ -25,10 +28,7 @@ from seqflow.carrying.rule import (
     make_plan,
     name_of,
 )
-from seqflow.carrying.tensors import call_on_tensors, dtype_of, is_tensor, tensor_among
-from seqflow.errors import LodError, OpTypeError, SeqflowError
-from seqflow.kernels.arrays import Array
-from seqflow.lod import LoD
+from seqflow.lod_propagation.tensors import call_on_tensors, dtype_of, is_tensor, tensor_among
 from seqflow.registry import OpDef
 from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.bind_arrays import as_array

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqflow.byte_sizes import format_bytes, parse_bytes
-from seqflow.engine.engine import Ended, EngineSettings
-from seqflow.engine.worker import Outcome, Setup, run_task
 from seqflow.errors import JobError
+from seqflow.workers.engine import Ended, EngineSettings
+from seqflow.workers.worker import Outcome, Setup, run_task
 
 _OBJECT_STORE_BYTES = 128 << 20
 """Size of Ray's object store: parts travel through files, so the store holds almost nothing."""

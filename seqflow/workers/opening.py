@@ -2,15 +2,15 @@
 
 from contextlib import AbstractContextManager
 
-from seqflow.engine.engine import Engine, EngineSettings
-from seqflow.engine.local import ProcessEngine
-from seqflow.engine.worker import Setup
+from seqflow.workers.engine import Engine, EngineSettings
+from seqflow.workers.local import ProcessEngine
+from seqflow.workers.worker import Setup
 
 
 def open_engine(settings: EngineSettings, setup: Setup) -> AbstractContextManager[Engine]:
     """Return the engine of these settings; raise JobError when it is not available."""
     if settings.kind == "ray":
-        from seqflow.engine.ray import RayEngine
+        from seqflow.workers.ray import RayEngine
 
         return RayEngine(settings, setup)
     assert settings.workers is not None

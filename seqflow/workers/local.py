@@ -11,11 +11,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
-from seqflow.engine.engine import Ended
-from seqflow.engine.worker import Outcome, Setup, run_task
+from seqflow.workers.engine import Ended
+from seqflow.workers.worker import Outcome, Setup, run_task
 
 _START = (
-    "import sys; sys.path[:] = {path!r}; from seqflow.engine.local import work; work({descriptor}, {parent})"
+    "import sys; sys.path[:] = {path!r}; from seqflow.workers.local import work; work({descriptor}, {parent})"
 )
 
 

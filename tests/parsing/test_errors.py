@@ -3,7 +3,7 @@
 import pytest
 
 from seqflow.errors import NetError
-from seqflow.text.errors import fail
+from seqflow.parsing.errors import fail
 
 
 def shown(text: str, position: int, advice: str = "", *, in_lines: bool = False) -> list[str]:

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from seqflow.errors import SeqflowError, ShapeError
-from seqflow.text.lexer import Lexicon, Token, marks
-from seqflow.text.parser import Parser
+from seqflow.parsing.lexer import Lexicon, Token, marks
+from seqflow.parsing.parser import Parser
 
 OR, NOT, COMPARED, SUM, SIGN, POWER = range(6)
 
