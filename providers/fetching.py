@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Generic, TypeVar
 
-from seqflow.files.place import Files, Range
+from seqflow.files.interface import Files, Range
 
 T = TypeVar("T", bound=Hashable)
 _MOST_ITEMS = 64

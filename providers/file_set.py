@@ -9,7 +9,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, UnknownColumnError
-from seqflow.files.place import LOCAL, Entry, Files, is_uri
+from seqflow.files.interface import LOCAL, Entry, Files
+from seqflow.files.uris import is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.folders import FolderKeys
 from seqflow.providers.provider import Provider, origin_of

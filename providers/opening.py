@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
-from seqflow.files.place import LOCAL, Files
+from seqflow.files.interface import LOCAL, Files
 from seqflow.printable import printable, printable_line
 from seqflow.providers.bad_files import RAISE, BadFiles
 from seqflow.providers.file_set import FileSet

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.files.place import absolute, is_uri
+from seqflow.files.uris import absolute, is_uri
 from seqflow.printable import printable_line
 from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.memory.tables import table_of

@@ -16,8 +16,9 @@ from urllib.parse import unquote_to_bytes
 
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
+from seqflow.files.interface import LOCAL, Files
 from seqflow.files.outputs import of_complete_outputs
-from seqflow.files.place import LOCAL, SCHEMES, Files, absolute, is_uri, scheme_of, split, without_query
+from seqflow.files.uris import SCHEMES, absolute, is_uri, scheme_of, split, without_query
 from seqflow.hidden import shown
 from seqflow.providers.formats.suffixes import JSON, SUFFIXES, is_json, kind_of
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.files.place import Files, Range
+from seqflow.files.interface import Files, Range
 from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
-from seqflow.files.place import Range
+from seqflow.files.interface import Range
 from seqflow.providers.bad_files import BadFile
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.files.place import LOCAL, Files, Range
+from seqflow.files.interface import LOCAL, Files, Range
 from seqflow.providers.filter.value_ranges import Path, ValueRange
 from seqflow.providers.folders import Folders
 from seqflow.record import BadRow

@@ -6,8 +6,9 @@ from typing import Any
 
 from seqflow.errors import ProviderOptionError
 from seqflow.files.cache import DEFAULT_BYTES, Cache
-from seqflow.files.place import LOCAL, Files, is_uri
+from seqflow.files.interface import LOCAL, Files
 from seqflow.files.systems import uri_in
+from seqflow.files.uris import is_uri
 from seqflow.hidden import described_option
 from seqflow.providers.formats.options import byte_count
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError
 from seqflow.files.ahead import split_spans
-from seqflow.files.place import Files, Range, is_uri
+from seqflow.files.interface import Files, Range
+from seqflow.files.uris import is_uri
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.arrow_footers import MAGIC, StoredArrow, read_stored, tail_of
 from seqflow.providers.formats.options import Format, file_format

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError
 from seqflow.files.ahead import SMALL_FILE, Span
-from seqflow.files.place import Entry, Files
+from seqflow.files.interface import Entry, Files
 
 MAGIC = b"ARROW1"
 _HEAD, _TAIL, _TAIL_BYTES, _BLOCK = 8, 10, 64 << 10, 24

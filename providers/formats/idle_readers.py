@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from seqflow.files.place import LOCAL
+from seqflow.files.interface import LOCAL
 from seqflow.fork_locks import ForkLock
 
 _MOST = 4

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.arguments import ByteSize
 from seqflow.errors import MissingSourceError, ProviderError
-from seqflow.files.place import Files
+from seqflow.files.interface import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_copies, provider_of_row_files

@@ -13,7 +13,8 @@ from pyarrow import types
 
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import SMALL_FILE, Span, split_spans
-from seqflow.files.place import Files, Range, is_uri
+from seqflow.files.interface import Files, Range
+from seqflow.files.uris import is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.file_set import FileSet

@@ -17,7 +17,8 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.interface import Entry, Files
+from seqflow.files.uris import is_uri
 from seqflow.fork_locks import ForkLock
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.files.footers import footer_in

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.files.place import without_query
+from seqflow.files.uris import without_query
 from seqflow.providers.tables.table_formats import check_table_formats
 
 _SUFFIXES_OF = {

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from seqflow.arguments import ByteSize
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError
-from seqflow.files.place import LOCAL, Files, Range, is_uri
+from seqflow.files.interface import LOCAL, Files, Range
+from seqflow.files.uris import is_uri
 from seqflow.printable import printable_line, without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format

@@ -20,7 +20,8 @@ import pyarrow as pa
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
 from seqflow.files.cache import Cache
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.interface import Entry, Files
+from seqflow.files.uris import is_uri
 from seqflow.providers.lines.decompressed import decompressed, decompressed_bytes
 from seqflow.record.record import Tensor
 

@@ -11,7 +11,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from seqflow.files.place import LOCAL, Files, is_uri, without_query
+from seqflow.files.interface import LOCAL, Files
+from seqflow.files.uris import is_uri, without_query
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.validation import kind_of_error
 

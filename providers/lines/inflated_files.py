@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from seqflow.errors import ProviderError
-from seqflow.files.place import LOCAL, Files
+from seqflow.files.interface import LOCAL, Files
 from seqflow.fork_locks import ForkLock
 from seqflow.printable import printable_line
 from seqflow.providers.lines.copies import START, Copy, copy_of, is_small, measure, note_without_copy

@@ -15,7 +15,8 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
-from seqflow.files.place import Entry, Files, Range, is_uri
+from seqflow.files.interface import Entry, Files, Range
+from seqflow.files.uris import is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.suffixes import is_json

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
-from seqflow.files.place import LOCAL, Entry, Files, folder_of, is_uri, join
+from seqflow.files.interface import LOCAL, Entry, Files
+from seqflow.files.uris import folder_of, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider

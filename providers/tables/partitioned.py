@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError
 from seqflow.expression.filter_syntax import Column, Connection, Filter, Negation
-from seqflow.files.place import LOCAL, Files, absolute, folder_of, join
+from seqflow.files.interface import LOCAL, Files
+from seqflow.files.uris import absolute, folder_of, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.row_filter import Condition, columns_read

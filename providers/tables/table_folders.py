@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any
 
 from seqflow.errors import ProviderOptionError
+from seqflow.files.interface import LOCAL, Files
 from seqflow.files.options import texts_of_options
-from seqflow.files.place import LOCAL, Files, is_uri
+from seqflow.files.uris import is_uri
 from seqflow.providers.formats.suffixes import kind_of
 from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Provider

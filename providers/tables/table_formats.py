@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from seqflow.errors import ProviderOptionError
-from seqflow.files.place import LOCAL, Entry, Files, folder_of, is_uri, join
+from seqflow.files.interface import LOCAL, Entry, Files
+from seqflow.files.uris import folder_of, is_uri, join
 
 
 class TableFormat(NamedTuple):

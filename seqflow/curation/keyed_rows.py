@@ -13,7 +13,8 @@ from seqflow import ops, providers
 from seqflow.curation.rules import COMPARISON, RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.curation.values import hashes, record_of, scores
 from seqflow.errors import ProviderError
-from seqflow.files.place import Range, is_uri
+from seqflow.files.interface import Range
+from seqflow.files.uris import is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import output
 from seqflow.ops.shared.strings import from_strings, to_strings

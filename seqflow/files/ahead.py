@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pyarrow as pa
 
-from seqflow.files.place import Range
+from seqflow.files.interface import Range
 from seqflow.fork_locks import ForkLock
 
 LARGEST, _HOLE = 8 << 20, 64 << 10

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.files.place import Entry
+from seqflow.files.interface import Entry
 
 _log = logging.getLogger("seqflow")
 DEFAULT_BYTES = 16 << 30

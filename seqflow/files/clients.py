@@ -11,8 +11,8 @@ from urllib.parse import quote
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, RequestPlace, ShortError, WholeFileError, again, is_below_file
 from seqflow.files.options import StoreOptions, has_profile, store_options
-from seqflow.files.place import CLOUDS
 from seqflow.files.systems import scheme_of_system
+from seqflow.files.uris import CLOUDS
 from seqflow.hidden import is_secret, shown, without_options
 
 PAGE = 1000

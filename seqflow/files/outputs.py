@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from seqflow.errors import MissingSourceError, ProviderError
-from seqflow.files.place import Entry, Files, join
+from seqflow.files.interface import Entry, Files
+from seqflow.files.uris import join
 from seqflow.hidden import shown
 from seqflow.json_form import has_form
 

@@ -24,9 +24,10 @@ from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
 from seqflow.files.clients import Client, Found, client_of_system, client_of_uri, list_all
 from seqflow.files.errors import RequestPlace, again, is_below_file, missing
+from seqflow.files.interface import Entry, Files, Range
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
-from seqflow.files.place import Entry, Files, Range, is_uri, split, without_query
 from seqflow.files.systems import key_in, uri_in
+from seqflow.files.uris import is_uri, split, without_query
 from seqflow.fork_locks import ForkLock
 from seqflow.hidden import shown
 

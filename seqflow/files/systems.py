@@ -3,7 +3,7 @@
 from posixpath import normpath
 from typing import Any
 
-from seqflow.files.place import CLOUDS, SCHEMES, is_uri
+from seqflow.files.uris import CLOUDS, SCHEMES, is_uri
 
 _OF_ARROW = {"s3": "s3", "gcs": "gs", "abfs": "abfss"}
 _OF_OBSTORE = {

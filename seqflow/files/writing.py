@@ -11,9 +11,10 @@ import pyarrow as pa
 from seqflow.errors import StoreError
 from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of, list_all
 from seqflow.files.errors import RequestPlace, ShortError, again
+from seqflow.files.interface import Entry
 from seqflow.files.options import store_options
-from seqflow.files.place import Entry, split
 from seqflow.files.store import StoreFiles
+from seqflow.files.uris import split
 
 T = TypeVar("T")
 LARGEST_PUT = 64 << 20

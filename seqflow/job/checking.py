@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from seqflow.errors import JobError, NetError, asked_by
-from seqflow.files.place import is_uri, join
+from seqflow.files.uris import is_uri, join
 from seqflow.hidden import shown
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer

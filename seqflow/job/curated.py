@@ -10,7 +10,7 @@ from pyarrow import types
 from seqflow import providers
 from seqflow.curation.verdicts import Verdicts, find_verdicts
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.place import absolute
+from seqflow.files.uris import absolute
 from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
 from seqflow.kernels.arrays import Array

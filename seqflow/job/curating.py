@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from seqflow.files.place import is_uri
+from seqflow.files.uris import is_uri
 from seqflow.job.curated import keys_path, opened_columns
 from seqflow.job.job import Job
 from seqflow.job.opening import open_options

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqflow.curation.rules import COMPARISON
 from seqflow.errors import JobError
-from seqflow.files.place import absolute, is_uri
+from seqflow.files.uris import absolute, is_uri
 from seqflow.identity.differences import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job

@@ -14,8 +14,8 @@ from weakref import finalize
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.place import absolute as whole_path
-from seqflow.files.place import is_uri
+from seqflow.files.uris import absolute as whole_path
+from seqflow.files.uris import is_uri
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader

@@ -18,7 +18,7 @@ from seqflow.curation.rules import RULES, Rule
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.files.options import secret_in
-from seqflow.files.place import is_uri
+from seqflow.files.uris import is_uri
 from seqflow.hidden import described_option, shown
 from seqflow.job.features import constant_of
 from seqflow.job.modules import import_modules

@@ -11,8 +11,8 @@ from typing import Any
 from seqflow import executor
 from seqflow.errors import JobError
 from seqflow.files.outputs import last_manifest
-from seqflow.files.place import is_uri
 from seqflow.files.store import StoreFiles
+from seqflow.files.uris import is_uri
 from seqflow.files.writing import StoreWriter
 from seqflow.identity.differences import listed
 from seqflow.job.appending import loader_of

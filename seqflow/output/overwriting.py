@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seqflow.errors import JobError
-from seqflow.files.place import is_uri, join, split
+from seqflow.files.uris import is_uri, join, split
 
 Identity = tuple[int, int]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.place import is_uri
+from seqflow.files.uris import is_uri
 from seqflow.json_form import has_form
 from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
 from seqflow.output.committed_files import (

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.place import CLOUDS, is_uri
+from seqflow.files.uris import CLOUDS, is_uri
 from seqflow.hidden import shown
 from seqflow.output.arranging import Arrangement, arrange
 from seqflow.output.file_writer import (

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from seqflow.files.place import LOCAL
+from seqflow.files.interface import LOCAL
 
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]
 

@@ -14,7 +14,7 @@ from store_server import Faults
 import seqflow as sf
 from seqflow.files.ahead import BUDGET, LARGEST, Ahead, split_spans
 from seqflow.files.cache import Cache
-from seqflow.files.place import Entry
+from seqflow.files.interface import Entry
 from seqflow.files.store import StoreFiles
 
 CONTENT = os.urandom(1 << 20)

@@ -12,7 +12,7 @@ import pytest
 
 from seqflow.errors import DamagedFileError, StoreError
 from seqflow.files.cache import Cache
-from seqflow.files.place import LOCAL
+from seqflow.files.interface import LOCAL
 from seqflow.files.store import StoreFiles
 from seqflow.providers.store_options import files_of_source
 

@@ -23,8 +23,8 @@ import seqflow as sf
 from seqflow.errors import DamagedFileError, OpError
 from seqflow.files.cache import Cache
 from seqflow.files.clients import client_of_system, client_of_uri
+from seqflow.files.interface import Entry
 from seqflow.files.options import store_options
-from seqflow.files.place import Entry
 from seqflow.files.store import StoreFiles
 from seqflow.files.systems import uri_in
 from seqflow.providers.lines.copies import copy_of, measure

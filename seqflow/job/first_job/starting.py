@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import JobError
-from seqflow.files.place import is_uri
+from seqflow.files.uris import is_uri
 from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader

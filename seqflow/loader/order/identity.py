@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpError
-from seqflow.files.place import Files, absolute, is_uri, without_query
+from seqflow.files.interface import Files
+from seqflow.files.uris import absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.differences import Difference, differences, listed
 from seqflow.identity.modules import module_texts

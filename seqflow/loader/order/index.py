@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
-from seqflow.files.place import LOCAL, Files, is_uri
+from seqflow.files.interface import LOCAL, Files
+from seqflow.files.uris import is_uri
 from seqflow.identity.content import cache_folder, digest_of_text
 from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array

@@ -11,7 +11,8 @@ from pyarrow import types
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import BatchPlanError, OpError, ProviderError
 from seqflow.expression import Expression
-from seqflow.files.place import LOCAL, Files, is_uri
+from seqflow.files.interface import LOCAL, Files
+from seqflow.files.uris import is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of

@@ -9,7 +9,7 @@ from itertools import groupby
 from time import perf_counter
 
 from seqflow.errors import OpError
-from seqflow.files.place import Range
+from seqflow.files.interface import Range
 from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, SingleRows, Table
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress

@@ -18,7 +18,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.files.outputs import LOG
-from seqflow.files.place import join, split
+from seqflow.files.uris import join, split
 from seqflow.files.writing import StoreWriter
 from seqflow.json_form import has_form
 from seqflow.output.output_names import damaged_progress

@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.files.place import join
 from seqflow.files.store import StoreFiles
+from seqflow.files.uris import join
 from seqflow.files.writing import StoreWriter
 from seqflow.output.committed_files import committed_path
 from seqflow.output.output_file import OutputFile, checksum_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.files.place import Entry
+from seqflow.files.interface import Entry
 from seqflow.files.writing import LARGEST_PUT, StoreWriter
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.committed_files import check_sizes, committed_path

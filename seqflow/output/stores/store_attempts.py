@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from seqflow.files.place import join
+from seqflow.files.uris import join
 from seqflow.files.writing import LARGEST_PUT, StoreWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.stores.progress_log import ProgressLog

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import JobError, SeqflowError
+from seqflow.files.interface import Entry
 from seqflow.files.outputs import LOG, MANIFEST, last_manifest
-from seqflow.files.place import Entry, join, split
 from seqflow.files.store import StoreFiles
+from seqflow.files.uris import join, split
 from seqflow.files.writing import StoreWriter
 from seqflow.hidden import shown
 from seqflow.output.attempt_folders import new_name

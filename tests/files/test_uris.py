@@ -2,7 +2,7 @@
 
 import pytest
 
-from seqflow.files.place import is_uri, join, scheme_of, split, without_query
+from seqflow.files.uris import is_uri, join, scheme_of, split, without_query
 from seqflow.hidden import shown
 
 
