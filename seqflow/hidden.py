@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 C = TypeVar("C", bound=type)
 
-_QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s/]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
+_QUERY, _USER = re.compile(r"(?<=[?&#])([^=&\s/]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/\s]*:[^/\s]*@")
 _TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<=\?)[^=&\s]+$", re.IGNORECASE)
 """Names without a password, and queries without names: on the web, either may be a token."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"<>]+")
 _ENTRY = re.compile(r"""(['"])([\w.-]+)\1: ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 """An entry of a dict as `repr` writes it."""
 _SECRET = re.compile(
-    # `tokens`, `max_tokens` and `tokenizer` are no secrets
+    # `tokens`, `max_tokens` and `tokenizer` are not secrets
     "secret|token(?!s|iz)|password|passwd|sas|account_key|access_key|private_key|api_key|credential|authorization"
 )
 

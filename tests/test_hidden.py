@@ -21,6 +21,7 @@ URIS = [
     "https://{}@host/a.parquet",
     "s3://key:{}@bucket/a.parquet",
     "az://container/a.parquet?sig={}",
+    "https://host/a.parquet#access_token={}",
 ]
 OPTIONS = [
     {"aws_secret_access_key": SECRET},

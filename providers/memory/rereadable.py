@@ -22,7 +22,7 @@ from seqflow.record.validation import validated
 BLOCK_BYTES = 8 << 20
 
 
-class Streams(Protocol):
+class StreamMaker(Protocol):
     """Protocol: make streams of the same rows."""
 
     def schema(self) -> pa.Schema:
@@ -51,14 +51,14 @@ class StreamBlock(Block):
 
 
 @dataclass(frozen=True, slots=True)
-class RereadableSource(Source):
+class ReplayableSource(Source):
     """Streams of the same rows, one for each pass. Where a block ends depends only on its rows.
 
     Streams may cut their rows into different batches, so these do not decide where blocks end. The order of rows
     cannot be verified in full; the first block of each pass must equal that of the first pass.
     """
 
-    streams: Streams
+    streams: StreamMaker
     selection: Selection
     origin: str
     batch_bytes: int
@@ -222,13 +222,13 @@ def digest_of_rows(table: pa.Table) -> str:
 
 
 def open_rereadable(
-    streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
+    streams: StreamMaker, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
 ) -> Provider:
     """Return a provider of re-readable streams, in blocks of about `batch_bytes` (8 MiB)."""
     with foreign_errors(f"{origin} can't be opened"):
         schema = streams.schema()
     chosen = selection(schema, *picked)
-    source = RereadableSource(streams, chosen, origin, batch_bytes or BLOCK_BYTES)
+    source = ReplayableSource(streams, chosen, origin, batch_bytes or BLOCK_BYTES)
     return Provider("stream", origin, chosen.schema, source)
 
 

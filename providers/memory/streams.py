@@ -18,7 +18,7 @@ from seqflow.record.validation import validated
 
 
 @dataclass(frozen=True, slots=True)
-class StreamSource(Source):
+class OneShotSource(Source):
     """Stream that is read once: iterating over blocks fetches each batch, which is kept until it is read."""
 
     reader: Any
@@ -100,4 +100,4 @@ def _check_new(obj: Any, origin: str) -> None:
 def open_reader(reader: Any, origin: str, picked: Picked = ALL) -> Provider:
     """Return a provider of the batches of a reader."""
     chosen = selection(reader.schema, *picked)
-    return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))
+    return Provider("stream", origin, chosen.schema, OneShotSource(reader, chosen, origin))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
-from seqflow.files.errors import ChangedError, Place, ShortError, WholeFileError, again, is_below_file
+from seqflow.files.errors import ChangedError, RequestPlace, ShortError, WholeFileError, again, is_below_file
 from seqflow.files.options import StoreOptions, has_profile, store_options
 from seqflow.files.place import CLOUDS
 from seqflow.files.systems import scheme_of_system
@@ -401,7 +401,9 @@ def _none(key: str) -> Any:
     raise FileNotFoundError(key)
 
 
-def list_all(place: Place, client: Client, prefix: str, seconds: float, after: str = "") -> list[Found]:
+def list_all(
+    place: RequestPlace, client: Client, prefix: str, seconds: float, after: str = ""
+) -> list[Found]:
     """Return all objects from the key after `after` on; a page that fails is asked for again, for so many seconds.
 
     The client takes a web page that comes instead of a page of the list for an empty one, and that for the last. So

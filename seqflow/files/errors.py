@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
     """Error to raise at once, or after these seconds; None to say for how long there was no answer."""
 
 
-class Place(NamedTuple):
+class RequestPlace(NamedTuple):
     """The object, or the part of one, that a request is about, as messages show it."""
 
     root: str
@@ -76,7 +76,7 @@ class Place(NamedTuple):
         return f"{self.path}{self.span}"
 
 
-def judge(place: Place, error: Exception) -> Verdict:
+def judge(place: RequestPlace, error: Exception) -> Verdict:
     """Return what the error of a request means."""
     forever, text = float("inf"), str(error)
     first = " ".join(text.partition("\n\nDebug source")[0].split())
@@ -118,7 +118,7 @@ def is_below_file(error: BaseException) -> bool:
     return isinstance(error, NotADirectoryError) or "Not a directory (os error" in str(error)
 
 
-def changed(place: Place) -> DamagedFileError:
+def changed(place: RequestPlace) -> DamagedFileError:
     """Return the error for an object that was replaced after it was opened."""
     was = f": its version was {place.version}, and the store has another now" if place.version else ""
     return DamagedFileError(
@@ -126,13 +126,13 @@ def changed(place: Place) -> DamagedFileError:
     )
 
 
-def missing(place: Place) -> DamagedFileError:
+def missing(place: RequestPlace) -> DamagedFileError:
     """Return the error for an object that is not there, or not any more."""
     return DamagedFileError(f"{place.path} does not exist (any more)")
 
 
 def _refused(
-    place: Place, error: Exception, first: str, status: int | None, code: str
+    place: RequestPlace, error: Exception, first: str, status: int | None, code: str
 ) -> ProviderError | None:
     """Return the error for a request that no other attempt can make succeed; None for others."""
     if (
@@ -171,7 +171,7 @@ def _refused(
     return None
 
 
-def again(place: Place, do: Callable[[], T], seconds: float) -> T:
+def again(place: RequestPlace, do: Callable[[], T], seconds: float) -> T:
     """Return the result of a request; repeat it for so many seconds while its errors may pass.
 
     Waits grow, and are drawn at random: the requests of many threads, refused together, do not come back together.
@@ -194,7 +194,7 @@ def again(place: Place, do: Callable[[], T], seconds: float) -> T:
         wait = min(2 * wait, _LONGEST_WAIT)
 
 
-def _no_answer(place: Place, seconds: float, attempts: int, reason: str) -> StoreError:
+def _no_answer(place: RequestPlace, seconds: float, attempts: int, reason: str) -> StoreError:
     return StoreError(
         f"{place}: no answer in {seconds:.0f} s, after {attempts} attempt{'s' * (attempts != 1)}; the last: {reason}",
         advice='storage_options={"retry_seconds": …} waits for longer',

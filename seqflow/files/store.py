@@ -23,7 +23,7 @@ from seqflow.errors import ProviderError, StoreError
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
 from seqflow.files.clients import Client, Found, client_of_system, client_of_uri, list_all
-from seqflow.files.errors import Place, again, is_below_file, missing
+from seqflow.files.errors import RequestPlace, again, is_below_file, missing
 from seqflow.files.options import RETRY_SECONDS, secret_in, store_options
 from seqflow.files.place import Entry, Files, Range, is_uri, split, without_query
 from seqflow.files.systems import key_in, uri_in
@@ -217,10 +217,10 @@ class StoreFiles(Files):
     def _of(self, path: str) -> Entry:
         entry = self.entry(path)
         if entry is None:
-            raise missing(Place(split(path)[0], shown(path)))
+            raise missing(RequestPlace(split(path)[0], shown(path)))
         return entry
 
-    def request(self, path: str) -> tuple[Place, Client, str, float]:
+    def request(self, path: str) -> tuple[RequestPlace, Client, str, float]:
         """Return what a request for an object needs: its place, client, key, and for how long to try."""
         if _first_use and _first_use[0] != os.getpid():
             raise StoreError(
@@ -230,7 +230,7 @@ class StoreFiles(Files):
             )
         _first_use[:] = [os.getpid()]
         root, key, client, seconds = self._client_for(path)
-        place = Place(shown(root), shown(path), region=client.region, access_key=client.access_key)
+        place = RequestPlace(shown(root), shown(path), region=client.region, access_key=client.access_key)
         return place, client, key, seconds
 
     def _client_for(self, path: str) -> tuple[str, str, Client, float]:

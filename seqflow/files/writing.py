@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.errors import StoreError
 from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of, list_all
-from seqflow.files.errors import Place, ShortError, again
+from seqflow.files.errors import RequestPlace, ShortError, again
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry, split
 from seqflow.files.store import StoreFiles
@@ -159,7 +159,7 @@ class StoreWriter:
         place, client, key, seconds = self._request(path)
         return again(place, lambda: do(client.store, key), seconds + nbytes / _SLOWEST)
 
-    def _request(self, path: str) -> tuple[Place, ObstoreClient, str, float]:
+    def _request(self, path: str) -> tuple[RequestPlace, ObstoreClient, str, float]:
         """Return what a request for an object needs; raise StoreError for a store that is only read."""
         place, client, key, seconds = self._files.request(path)
         if type(client) is not ObstoreClient:

@@ -146,7 +146,7 @@ def _differing(path: tuple[Any, ...], before: Any, now: Any, labels: Any = None)
         yield from _differing((*path, key), *parts, labels.get(key) if isinstance(labels, Mapping) else None)
     orders = [[key for key in of if key in one and key in other] for of in (one, other)]
     if isinstance(before, list) and orders[0] != orders[1]:
-        yield Difference(path, *orders)
+        yield Difference(path, orders[0], orders[1])
 
 
 def _entries(before: list[Any], now: list[Any]) -> tuple[Mapping[Any, Any], Mapping[Any, Any]]:

@@ -46,7 +46,7 @@ _NULLS = 10
 """Number of rows with nulls after which no more are searched."""
 
 
-class Place(NamedTuple):
+class FirstBadRow(NamedTuple):
     """Place of a bad row: the same five fields as in a quarantine file."""
 
     file: str
@@ -64,7 +64,7 @@ class BadRowList:
     def __init__(self) -> None:
         self.count = 0
         self.reasons = Reasons()
-        self.first: dict[str, Place] = {}
+        self.first: dict[str, FirstBadRow] = {}
         """Place of the first row, by reason."""
         self.error: ProviderError | None = None
         """Error for the first row of all."""
@@ -77,13 +77,13 @@ class BadRowList:
             reason = reason_of(bad)
             if reason in self.reasons and reason not in self.first:
                 block = rejected.block
-                self.first[reason] = Place(block.origin, block.index, number, bad.column, bad.reason)
+                self.first[reason] = FirstBadRow(block.origin, block.index, number, bad.column, bad.reason)
 
     def rows(self) -> list[tuple[int, str, int, int | None, str, str]]:
         """Return the number of rows of each reason, and the place of the first; rows that `prepare` has made have no
         number in the source.
         """
-        nowhere = Place("", 0, None, "", "")
+        nowhere = FirstBadRow("", 0, None, "", "")
         return [
             (count, *(self.first.get(reason) or nowhere._replace(reason=reason)))
             for reason, count in self.reasons.most_common()
@@ -92,7 +92,9 @@ class BadRowList:
     def parts(self) -> Iterator[str]:
         """Yield a table of the reasons."""
         yield table(
-            ("rows", *(f"first {name}" for name in Place._fields[:-1]), "reason"), self.rows(), stacks=True
+            ("rows", *(f"first {name}" for name in FirstBadRow._fields[:-1]), "reason"),
+            self.rows(),
+            stacks=True,
         )
 
 
@@ -120,7 +122,7 @@ class SurveyedSource(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the notes and all faults, for JSON."""
-        names = ("rows", *Place._fields)
+        names = ("rows", *FirstBadRow._fields)
         rows = [dict(zip(names, row, strict=True)) for row in self.unreadable.rows()]
         return {
             "notes": list(self.notes),
@@ -294,7 +296,7 @@ def _unusable(found: SurveyedSource) -> Iterator[str]:
             "Rows with nulls, of which the first are listed. A loader treats each as a bad row, unless fill or valid "
             "handles its nulls; these rows are counted on this page."
         )
-        yield table(Place._fields, found.with_nulls.first.values(), stacks=True)
+        yield table(FirstBadRow._fields, found.with_nulls.first.values(), stacks=True)
     if not (found.damaged or found.unreadable.count or found.with_nulls.count):
         yield paragraph("None: all rows can be read, and every null is handled by fill or valid.")
 

@@ -9,7 +9,7 @@ import pytest
 from store_server import Faults, free_port
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, StoreError
-from seqflow.files.errors import Place, judge
+from seqflow.files.errors import RequestPlace, judge
 from seqflow.files.store import StoreFiles
 from stores import SECRET
 
@@ -192,7 +192,9 @@ def test_the_metadata_of_a_cloud_that_no_one_answers_is_no_credentials():
         error = OSError(
             f"Error performing PUT http://{host}/latest/api/token in 1s - HTTP error: error sending request"
         )
-        assert str(judge(Place("s3://b", "s3://b/a"), error).error).startswith("no credentials for s3://b: ")
+        assert str(judge(RequestPlace("s3://b", "s3://b/a"), error).error).startswith(
+            "no credentials for s3://b: "
+        )
 
 
 def test_a_public_bucket_is_read_without_credentials(own, bucket):
@@ -252,7 +254,7 @@ def test_nothing_is_imported_before_the_first_uri():
 
 
 def test_what_is_final_is_asked_once_and_what_may_pass_again():
-    place = Place("s3://b", "s3://b/a")
+    place = RequestPlace("s3://b", "s3://b/a")
 
     def seconds(status, code=""):
         return judge(

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.deprecated_names import rename
 from seqflow.identity.differences import ABSENT, differences
 
 
@@ -180,8 +181,12 @@ def test_plans_of_two_kinds_differ_as_a_whole():
 
 def test_differences_come_in_the_order_of_the_sections_and_none_where_only_names_of_arguments_differ():
     then = {"b": 1, "pad": {"x": "Pad(value=1)"}, "a": 1, "gone": 1}
-    now = {"b": 2, "pad": {"x": "Pad(fill=1)"}, "a": 2}  # the same by its old name
-    assert [one.path for one in differences(then, now)] == [("b",), ("a",), ("gone",)]
+    now = {"b": 2, "pad": {"x": "Pad(fill=1)"}, "a": 2}
+    rename("Pad", {"value": "fill"})
+    try:
+        assert [one.path for one in differences(then, now)] == [("b",), ("a",), ("gone",)]
+    finally:
+        rename("Pad", {})
 
 
 def test_an_entry_that_is_none_is_not_one_that_is_missing():

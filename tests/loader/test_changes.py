@@ -303,6 +303,8 @@ def test_an_epoch_of_a_mix_ends_with_the_files_of_its_state(tmp_path, kind, befo
     state = json.loads(json.dumps(first.state_dict()))
     iterator.close()
     data.add("a", 60)
+    if kind == "indexed":
+        loader_of(data, kind).lengths_index(update=True)
     with pytest.raises(
         sf.OpError, match=r'source 0: the data(.|\n)*a\.parquet is new(.|\n)*changes="accept"'
     ):

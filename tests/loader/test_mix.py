@@ -272,6 +272,21 @@ def test_a_state_after_each_batch_goes_on_with_what_is_left(tmp_path, batch, sto
             assert [one["id"].tolist() for one in resumed] == whole[steps:], (rank, steps)
 
 
+@pytest.mark.parametrize("counts", [(1,), (3,), (3, 3), (2, 7)])
+def test_a_state_after_the_last_batch_has_no_more_batches(counts):
+    def mix():
+        sources = {str(at): [{"id": row} for row in range(n)] for at, n in enumerate(counts)}
+        return sf.Mix(sources, weights=dict.fromkeys(sources, 1), batch=4, stop="all")
+
+    first, after = mix(), mix()
+    assert len(list(first))
+    iterator = iter(first)
+    for _ in range(len(first)):
+        next(iterator)
+    after.load_state_dict(first.state_dict())
+    assert list(after) == []
+
+
 def test_batches_have_the_names_of_their_sources(paths):
     mix = sf.Mix({paths[0]: 3, str(paths[1]): 1}, seed=1, batch=PLANS["tokens"])
     assert mix.names == (str(paths[0]), str(paths[1]))

@@ -112,6 +112,15 @@ def test_a_source_without_a_weight_does_not_delay_the_end(paths):
     assert set(found[12:]) == {2}
 
 
+@pytest.mark.parametrize("first", [sf.Schedule({0: 1.0, 5: 0.2}), 1.0])
+def test_a_source_that_never_comes_is_balanced_with_the_others(paths, first):
+    plan = sf.Rows(4, lengths="tokens.lengths", balance=sf.Balance(2, 1, "window", linear=10))
+    options = {"batch": plan, "stop": "all", "skip": [(0, 1), (4, 9)], "tail": "repeat"}
+    with_it = mix_of(paths, [0, first, sf.Schedule({0: 0, 10: 1})], **options)
+    assert sequence(with_it)
+    assert not {0} & {int(n) for batch in with_it for n in batch["source"]}
+
+
 def test_batches_are_found_by_their_numbers(paths):
     batches = sequence(mix_of(paths, SCHEDULES["steps"], batch=5))
     mix = mix_of(paths, SCHEDULES["steps"], batch=5)

@@ -248,7 +248,8 @@ class Picks:
                 return first + np.searchsorted(before, numbers + done, side="right") - 1
             rows = [self.row(member, number) for number in (numbers + done).tolist()]
             if None in rows:  # batches that never come belong where the last one is that does
-                last = self.row(member, self.before(member, self._order.settled) - 1)
+                came = self.before(member, self._order.settled)
+                last = self.row(member, came - 1) if came else 0
                 rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)
 
@@ -300,7 +301,7 @@ class MixTable:
         """`counts` has the number of rows of each pass of a member that has ended."""
         self.total: int | None = None
         self._stops_first, self._refuse = stop == "first", refuse
-        self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
+        self._first_ends = [picks.end_of(at, ended[0]) if ended else None for at, ended in enumerate(counts)]
         """For each member, the row at which its first pass has ended."""
         self._empty: list[int] = []
         """Members whose first pass has no rows."""

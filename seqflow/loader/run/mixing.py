@@ -217,7 +217,8 @@ class MixPipeline:
                     number, len(saved["passes"]), picks.before(number, start.batch) - done
                 )
                 of_member = {"format": FORMAT, "by_rows": False, **source, **place.to_json()}
-                member.start_of(of_member, changes, f"load_state_dict: source {number}: ")
+                what = f"load_state_dict: source {number}: "
+                member.start_of(of_member, changes, what, begun=start.batch > 0)
         except BaseException:
             for member, earlier in zip(self.members, before, strict=True):
                 member.earlier = earlier

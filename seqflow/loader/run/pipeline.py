@@ -365,8 +365,13 @@ class Pipeline:
         data = self.of_epoch(epoch).identity.data
         return {"by_rows": self.counts_rows, "settings": self.settings(), "data": data}
 
-    def start_of(self, state: Mapping[str, Any], changes: str, what: str = "load_state_dict: ") -> Position:
-        """Return the place of a saved state; raise OpError, beginning with `what`, when it does not fit."""
+    def start_of(
+        self, state: Mapping[str, Any], changes: str, what: str = "load_state_dict: ", *, begun: bool = False
+    ) -> Position:
+        """Return the place of a saved state; raise OpError, beginning with `what`, when it does not fit.
+
+        The epoch of a mix may have `begun` before the first batch of this source.
+        """
         if self.recipe.source.read_once:
             raise OpError(
                 "load_state_dict: the source is a stream, which can be read once\n"
@@ -391,7 +396,7 @@ class Pipeline:
                 "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
             )
         # before the first batch of an epoch, new files join at once
-        earlier = self._before(state["data"], {*added}, what) if added and start.batch else None
+        earlier = self._before(state["data"], {*added}, what) if added and (begun or start.batch) else None
         if added and self._index is not None and self._index.path.exists():
             self._index.read(update=True)
         self.earlier = None if earlier is None else (start.epoch % PASS, earlier)
