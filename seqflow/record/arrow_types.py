@@ -10,8 +10,8 @@ from pyarrow import types
 Predicate = Callable[[pa.DataType], bool]
 
 TEXT_VIEWS: tuple[Predicate, ...] = (types.is_string_view, types.is_binary_view)
-STRINGS: tuple[Predicate, ...] = (types.is_string, types.is_large_string, types.is_string_view)
-BYTES: tuple[Predicate, ...] = (types.is_binary, types.is_large_binary, types.is_binary_view)
+STRINGS: tuple[Predicate, ...] = (types.is_string, types.is_large_string)
+BYTES: tuple[Predicate, ...] = (types.is_binary, types.is_large_binary)
 TEXTS: tuple[Predicate, ...] = (*STRINGS, *BYTES)
 LIST_VIEWS: tuple[Predicate, ...] = (types.is_list_view, types.is_large_list_view)
 LISTS: tuple[Predicate, ...] = (types.is_list, types.is_large_list, *LIST_VIEWS, types.is_fixed_size_list)

@@ -49,7 +49,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
             row_bytes(array.field(at), with_dictionaries=with_dictionaries) for at in range(kind.num_fields)
         )
         return sum(fields, np.zeros(len(array), np.int64))
-    if is_any(kind, TEXTS):
+    if is_any(kind, (*TEXTS, *TEXT_VIEWS)):
         return _text_lengths(array) + _LENGTH
     if types.is_map(kind) or is_any(kind, LISTS):
         starts, lengths = _ranges(array)

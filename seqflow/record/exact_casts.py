@@ -14,11 +14,10 @@ from pyarrow import types
 
 from seqflow.printable import printable_line
 from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
-from seqflow.record.arrow_types import BYTES, LISTS, STRINGS, TEXT_VIEWS, TEXTS, Predicate, holds_text, is_any
+from seqflow.record.arrow_types import BYTES, LISTS, STRINGS, TEXTS, Predicate, holds_text, is_any
 from seqflow.record.buffers import INT32_MAX, nulls_of
 from seqflow.record.lists import filled_lists, list_parts
 from seqflow.record.record import Tensor
-from seqflow.record.run_ends import decoded, plain_type
 from seqflow.record.unified_types import UTC_NAMES, UnlikeTypes, integer_digits, unified_type
 from seqflow.record.validation import validated
 
@@ -58,13 +57,6 @@ CONVERTIBLE: Families = (
     ((*BYTES, types.is_fixed_size_binary), (*BYTES, types.is_fixed_size_binary, *STRINGS)),
 )
 """Families of types under a declared type: true is 1, 7.0 an integer, local time is UTC, and UTF-8 is text."""
-
-_BARE: tuple[tuple[Predicate, pa.DataType], ...] = (
-    (types.is_struct, pa.struct([])),
-    (types.is_map, pa.list_(pa.struct([("key", pa.null()), ("value", pa.null())]))),
-    (lambda kind: is_any(kind, LISTS), pa.list_(pa.null())),
-)
-"""Nested types, and the type whose nulls are cast to theirs."""
 
 
 class UnfitValues(pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
@@ -112,21 +104,17 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> p
     """Return the array as one of type `kind`; raise UnfitValues when that would change a value.
 
     A float may be rounded, but stays finite. Structs are cast by the names of their fields; missing fields become
-    nulls. A list of pairs becomes a map. Dictionaries and run ends are decoded for a plain type; extension types are
+    nulls. A list of pairs becomes a map. Dictionaries are decoded for another type; extension types are
     cast by their storage. What nulls or slices hide is not converted. Raises another ArrowException for types that
     are not `alike`.
     """
     found = array.type
     if found == kind:
         return array
-    if is_any(found, (types.is_run_end_encoded, *TEXT_VIEWS)):
-        return exact_cast(decoded(array), kind, alike)
     if isinstance(found, pa.BaseExtensionType) or isinstance(kind, pa.BaseExtensionType):
         return _extension(array, kind, alike)
     if types.is_null(found):
-        # not pa.nulls(…, kind), which gives run ends below nested types a bitmap
-        bare = [empty for is_such, empty in _BARE if is_such(kind)]
-        return exact_cast(pa.nulls(len(array), bare[0] if bare else kind), kind, alike)
+        return pa.nulls(len(array), kind)
     if types.is_dictionary(found):
         return _dictionary(array, kind, alike)
     if types.is_struct(kind) and types.is_struct(found):
@@ -148,7 +136,6 @@ def _hidden(array: pa.Array, nulls: Tensor | None) -> pa.Array:
     """Return the array with nulls in place of some rows."""
     if nulls is None or types.is_null(array.type):
         return array
-    array = decoded(array)  # run ends have no nulls of their own
     kind = pa.struct([pa.field("", array.type)])
     return struct_array(kind, [array], len(array), nulls).flatten()[0]
 
@@ -169,19 +156,17 @@ def _extension(array: pa.Array, kind: pa.DataType, alike: Families) -> pa.Array:
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DataType, alike: Families) -> pa.Array:
     value_type = kind.value_type if types.is_dictionary(kind) else kind
-    # Arrow cannot take views: values are taken as large texts
-    taken_type = value_type if types.is_dictionary(kind) else plain_type(value_type)
-    entries, unfit = cast_values(array.dictionary, taken_type, alike)
+    entries, unfit = cast_values(array.dictionary, value_type, alike)
     if unfit is not None:
         # no row may have the entries that do not fit
         rows = np.asarray(pa.array(unfit).take(array.indices).fill_null(False))
         if rows.any():
             entry = array.indices[int(np.argmax(rows))].as_py()
-            raise UnfitValues(unfit_reason(array.dictionary, taken_type, entry, alike), rows)
+            raise UnfitValues(unfit_reason(array.dictionary, value_type, entry, alike), rows)
     if types.is_dictionary(kind):
         codes = array.indices.cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, entries, ordered=kind.ordered)
-    return exact_cast(validated(entries, "a dictionary").take(array.indices), kind, alike)
+    return validated(entries, "a dictionary").take(array.indices)
 
 
 def _struct(array: pa.Array, kind: pa.StructType, alike: Families) -> pa.Array:
@@ -234,7 +219,7 @@ def _lists(array: pa.Array, kind: pa.DataType) -> tuple[Tensor, pa.Array, Tensor
     """Return the lengths of lists or maps, their rows without those that nulls hide, and their nulls."""
     nulls = nulls_of(array)
     lengths, rows = list_parts("a column", array, nulls)
-    if len(rows) > INT32_MAX and (types.is_list(kind) or types.is_list_view(kind) or types.is_map(kind)):
+    if len(rows) > INT32_MAX and (types.is_list(kind) or types.is_map(kind)):
         raise pa.ArrowInvalid(f"{len(rows)} values are too many for {kind}, which has offsets of 32 bits")
     return lengths, rows, nulls
 
@@ -254,9 +239,8 @@ def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if not (is_any(array.type, TEXTS) and is_any(kind, TEXTS)):
         return _by_value(array, kind)
     is_checked = holds_text(kind) and not holds_text(array.type)
-    if is_checked or is_any(kind, TEXT_VIEWS):
-        validated(array, "a text")  # these casts read the bytes, not only the offsets
     if is_checked:
+        validated(array, "a text")  # this cast reads the bytes, not only the offsets
         array = _by_value(array, pa.large_string() if types.is_large_binary(array.type) else kind)
     # no value is refused here, only more bytes than the offsets count
     return array.cast(kind)

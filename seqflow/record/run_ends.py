@@ -10,7 +10,6 @@ from seqflow.record.arrow_types import (
     LIST_VIEWS,
     TEXT_VIEWS,
     child_fields,
-    holds_text,
     is_any,
     is_any_level,
     storage_type,
@@ -35,19 +34,22 @@ def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
 def decoded(array: pa.Array) -> pa.Array:
     """Return the array with run ends and views decoded: each row gets its own value. Rows outside a slice are not."""
     kind = array.type
-    if not is_any_level(kind, _is_encoded):
+    if (made := plain_type(kind)) == kind:
         return array
     if not len(array):
-        return pa.array([], plain_type(kind))
+        return pa.nulls(0, made)
     # the storage is decoded: an extension type cannot change its storage type
     if isinstance(kind, pa.BaseExtensionType):
         return decoded(array.storage)
     if is_any(kind, TEXT_VIEWS):
-        return checked_views(array).cast(plain_type(kind))
+        return checked_views(array).cast(made)
     if types.is_run_end_encoded(kind):
         first, lengths = run_lengths(array)
         values = decoded(array.values.slice(first, len(lengths)))
         return take_any(values, np.repeat(np.arange(len(lengths)), lengths))
+    if types.is_dictionary(kind):
+        values = decoded(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered, safe=False)
     nulls = nulls_of(array)
     if types.is_struct(kind):
         children = [decoded(array.field(at)) for at in range(kind.num_fields)]
@@ -60,10 +62,12 @@ def decoded(array: pa.Array) -> pa.Array:
     if types.is_map(kind):
         keys, items = (decoded(rows.field(at)) for at in (0, 1))
         return map_array(kind, lengths, keys, items, nulls)
-    return list_array(plain_type(kind), lengths, decoded(rows), nulls)
+    return list_array(made, lengths, decoded(rows), nulls)
 
 
 def _is_encoded(kind: pa.DataType) -> bool:
+    if types.is_dictionary(kind):
+        return is_any_level(kind.value_type, _is_encoded)
     return is_any(kind, (types.is_run_end_encoded, *TEXT_VIEWS, *LIST_VIEWS))
 
 
@@ -73,9 +77,11 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return kind
     kind = storage_type(kind)
     if is_any(kind, TEXT_VIEWS):
-        return pa.large_string() if holds_text(kind) else pa.large_binary()
+        return pa.large_string() if types.is_string_view(kind) else pa.large_binary()
     if types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
     fields = [child.with_type(plain_type(child.type)) for _, child in child_fields(kind)]
     return with_child_fields(kind, fields)
 

@@ -101,7 +101,7 @@ class Selection:
     @cached_property
     def texts(self) -> list[int]:
         """The numbers of the leaf columns of the source that are texts."""
-        return [number for number, (_, kind) in enumerate(leaf_types(self.source)) if is_any(kind, TEXTS)]
+        return [number for number, (_, kind) in enumerate(leaf_types(self.renamed)) if is_any(kind, TEXTS)]
 
     @cached_property
     def value_bytes(self) -> Tensor:

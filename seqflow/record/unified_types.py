@@ -115,10 +115,6 @@ def _unified(given: Kinds, settle: Settle) -> pa.DataType:
     kinds = [given[at] for at in _distinct(given) if not types.is_null(given[at])]
     if len(kinds) < 2:
         return kinds[0] if kinds else pa.null()
-    if any(map(types.is_run_end_encoded, kinds)):
-        return _unified(
-            [kind.value_type if types.is_run_end_encoded(kind) else kind for kind in kinds], settle
-        )
     if any(map(types.is_dictionary, kinds)):
         return _dictionary(kinds, settle)
     if any(isinstance(kind, pa.BaseExtensionType) for kind in kinds):

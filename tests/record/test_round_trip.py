@@ -1,6 +1,7 @@
 """Laws: to_arrow undoes from_arrow, and moving rows does what Arrow's own moves do."""
 
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +88,8 @@ def views(starts, sizes):
         (pa.array([{"t": "a"}, {"t": None}], pa.struct({"t": pa.string_view()})), pa.struct({"t": pa.large_string()}),
          [{"t": "a"}, {"t": None}]),
         (pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([7, None])), pa.int64(), [7, 7, None]),
+        (pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.int8()), pa.array(["a", "more than twelve bytes"], pa.string_view())),
+         pa.dictionary(pa.int8(), pa.large_string()), ["more than twelve bytes", None, "a"]),
     ],
     ids=str,
 )  # fmt: skip
@@ -103,3 +106,22 @@ def test_views_and_run_ends_come_in_as_their_values_and_go_out_as_plain_types(ar
             == kind
         )
         assert back.column("c").to_pylist() == found[0].column("c").to_pylist() == rows[start:stop]
+
+
+def test_dictionaries_of_views_and_texts_are_one_column(tmp_path):
+    coded = pa.DictionaryArray.from_arrays(
+        pa.array([0, None]), pa.array(["a text of a dictionary"], pa.string_view())
+    )
+    for name, column in (("a", coded), ("b", pa.array(["b"]))):
+        feather.write_feather(pa.table({"v": column}), tmp_path / f"{name}.arrow")
+    loader = sf.Loader([tmp_path / "a.arrow", tmp_path / "b.arrow"], valid=True)
+    rows = [row for batch in loader for row in to_arrow(batch)["v"].to_pylist()]
+    assert rows == ["a text of a dictionary", None, "b"]
+
+
+def test_nulls_stand_for_lists_of_runs_that_a_file_lacks(tmp_path):
+    runs = pa.RunEndEncodedArray.from_arrays([2], pa.array(["a"]))
+    for name, column in (("a", pa.ListArray.from_arrays([0, 2], runs)), ("b", pa.nulls(1))):
+        feather.write_feather(pa.table({"v": column}), tmp_path / f"{name}.arrow")
+    loader = sf.Loader([tmp_path / "a.arrow", tmp_path / "b.arrow"], valid=True)
+    assert [row for batch in loader for row in to_arrow(batch)["v"].to_pylist()] == [["a", "a"], None]

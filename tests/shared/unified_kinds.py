@@ -25,14 +25,12 @@ KINDS: list[pa.DataType] = [
     pa.timestamp("us", "UTC"), pa.timestamp("us", "+00:00"), pa.timestamp("ns", "UTC"),
     pa.timestamp("us", "Europe/Paris"), pa.timestamp("ms", "Europe/Paris"),
     pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"), *map(pa.duration, ["s", "ms", "us", "ns"]),
-    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(),
+    pa.string(), pa.large_string(), pa.binary(), pa.large_binary(),
     pa.binary(4), pa.binary(16), pa.uuid(), pa.json_(pa.string()), pa.json_(pa.large_string()),
     pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.string(), ordered=True),
     pa.dictionary(pa.uint8(), pa.string()), pa.dictionary(_I, pa.string()), pa.dictionary(pa.uint32(), pa.string()),
     pa.dictionary(_I, pa.large_string()), pa.dictionary(_I, pa.int64()),
-    pa.run_end_encoded(_I, _I), pa.run_end_encoded(pa.int16(), pa.int64()), pa.run_end_encoded(_I, pa.string()),
-    pa.list_(_I), pa.list_(pa.int64()), pa.large_list(_I), pa.list_view(_I), pa.list_view(pa.int64()),
-    pa.large_list_view(pa.int64()), pa.list_(pa.float32()), pa.list_(pa.null()), pa.list_(pa.string()),
+    pa.list_(_I), pa.list_(pa.int64()), pa.large_list(_I), pa.list_(pa.float32()), pa.list_(pa.null()), pa.list_(pa.string()),
     pa.large_list(pa.large_string()), pa.list_(pa.field("element", _I, nullable=False)),
     pa.list_(pa.dictionary(_I, pa.string())), pa.list_(pa.list_(pa.int16())),
     pa.list_(_I, 3), pa.list_(pa.int64(), 3), pa.list_(_I, 4), pa.list_(_I, 6),
@@ -81,7 +79,7 @@ def plain(value: pa.Scalar) -> Any:
     kind = value.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain(value.value) if value.is_valid else None
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    if types.is_dictionary(kind):
         value = value.value if value.is_valid else None
         return None if value is None else plain(value)
     if not value.is_valid:
