@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from seqflow.kernels.recurrent_cells.cells import NUM_GATES
+from seqflow.kernels.recurrent_cells.forward import NUM_GATES
 
 from fuzz.calls import INTEGERS
 from fuzz.children import Log, keep, run_children

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
 from operator import add
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -214,16 +214,22 @@ def _shape_of_expression(ctx: InferenceContext) -> None:
         raise OpTypeError(str(error)) from None
     result, axes = ctx.broadcast_inputs()
     ctx.set_output(0, result, axes=axes, dtype=dtype)
-    points = [ctx.points(i) for i in range(ctx.num_inputs)]
-    if dtype.kind in "iu" and any(points):
-        ctx.set_points(0, _points_of_expression(expression, points, ctx.equalities.terms))
+    points: list[_Points] = [
+        ctx.points(i) or (None if ctx.input(i).dimensions == () else "any") for i in range(ctx.num_inputs)
+    ]
+    if dtype.kind in "iu" and any(isinstance(one, Term) for one in points):
+        found = _points_of_expression(expression, points, ctx.equalities.terms)
+        if isinstance(found, Term):
+            ctx.set_points(0, found)
 
 
-def _points_of_expression(
-    expression: Expression, operands: Sequence[Term | None], terms: Terms
-) -> Term | None:
-    """Return the rows that the result's integers point at, if functions have only chosen among operands."""
-    stack: list[Term | None] = []
+_Points = Term | Literal["any"] | None
+"""Rows that integers point at; "any" if that is not known of them; None for a single number."""
+
+
+def _points_of_expression(expression: Expression, operands: Sequence[_Points], terms: Terms) -> _Points:
+    """Return the rows that the result's integers point at, if functions have only chosen among operands that do."""
+    stack: list[_Points] = []
     for node in parser.postorder(expression.tree):
         if isinstance(node, parser.Operand):
             stack.append(operands[node.index])
@@ -235,8 +241,13 @@ def _points_of_expression(
                 zip(node.function.parameters, stack[len(stack) - len(node.arguments) :], strict=True)
             )
             del stack[len(stack) - len(node.arguments) :]
-            chosen = get(node.function.name).claims.moves
-            stack.append(either(terms, [given[name] for name in chosen]))
+            chosen = [given[name] for name in get(node.function.name).claims.moves] or list(given.values())
+            known = [one for one in chosen if isinstance(one, Term)]
+            is_chosen = bool(get(node.function.name).claims.moves)
+            if "any" in chosen or (known and not is_chosen):
+                stack.append("any")
+            else:
+                stack.append(either(terms, known))
     return stack[0]
 
 

@@ -66,7 +66,7 @@ def _is_moved_from(terms: Terms, value: Term, known: Term) -> bool:
 
 
 def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
-    """Return the target of integers that were taken from several tensors; undeclared integers fit every target."""
+    """Return the target of integers that were taken from several tensors; numbers without one fit every target."""
     known: list[Term] = []
     for one in found:
         if one is not None and not any(terms.equal(one, other) for other in known):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seqflow.errors import ProviderError
 from seqflow.job import Job, run
 
 EMPTY_JOBS = {
@@ -45,10 +46,10 @@ def test_a_job_without_rows_leaves_an_empty_file_of_the_same_schema(
         assert pq.read_table(folder / "none" / "out").num_rows == 0
 
 
-def test_where_all_rows_are_bad_the_output_is_empty_too(folder: Path) -> None:
+def test_where_all_rows_are_bad_the_job_ends_with_an_error(folder: Path) -> None:
     tokens = pa.array([[None], [1, None]], pa.list_(pa.int32()))
     pq.write_table(pa.table({"tokens": tokens}), folder / "holes.parquet")
     source, bad = {"paths": "holes.parquet"}, {"policy": "skip"}
-    report = run(Job.from_dict({"source": source, "output": {"path": "o.parquet"}, "bad_rows": bad}, folder))
-    assert (report.rows, report.bad_rows) == (0, 2)
-    assert pq.read_table(folder / "o.parquet").schema.field("tokens").type == tokens.type
+    with pytest.raises(ProviderError, match="leaves out all 2 rows"):
+        run(Job.from_dict({"source": source, "output": {"path": "o.parquet"}, "bad_rows": bad}, folder))
+    assert not (folder / "o.parquet").exists()

@@ -48,7 +48,7 @@ def test_lengths_ride_along():
         (lambda: ops.encode([1], np.zeros(5, np.uint8)), sf.OpError, "vocabulary has 5 bytes, fewer than its header"),
         (lambda: ops.encode([1], np.zeros(500, np.uint8)), sf.OpError, "vocabulary has other bytes at its start"),
         (lambda: ops.encode([1], INTEGERS[:-1]), sf.OpError, r"has 127 bytes, but its header says 128, expected the tab"),
-        (lambda: ops.encode(np.array([2**63], np.uint64), INTEGERS), sf.OpError, "does not fit int64"),
+        (lambda: ops.encode(np.array([2**63], np.uint64), INTEGERS, on_unknown="raise"), OpIndexError, f"= {2**63} is not in"),
     ],
 )  # fmt: skip
 def test_what_is_refused_says_what_was_found(run, error, message):

@@ -70,9 +70,6 @@ def test_a_tensor_with_a_gradient_is_for_the_ops_of_torch(call):
         call()
 
 
-def test_old_names_of_attributes_are_accepted():
-    with pytest.warns(DeprecationWarning, match="'value' is called 'fill' now"):
-        padded = T.pad(X, N, value=7).padded
-    assert padded.tolist() == [[0, 1, 7], [2, 3, 4]]
+def test_an_unknown_attribute_is_an_error():
     with pytest.raises(OpTypeError, match="there is no attribute 'valeu'"):
         T.pad(X, N, valeu=7)
