@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from seqflow.kernels.recurrent_cells.forward import NUM_GATES
 
 from fuzz.calls import INTEGERS
 from fuzz.children import Log, keep, run_children
@@ -22,6 +21,7 @@ from seqflow.kernels.attention import AttentionForm
 from seqflow.kernels.dispatch import KERNELS
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.forms import INTEGERS as INDICES
+from seqflow.kernels.recurrent_cells.forward import NUM_GATES
 
 CHOICES = {
     "kind": ["sum", "mean", "max", "min", "prod", "median"],

@@ -190,8 +190,8 @@ def _place(path: str, store: Files, form: str) -> tuple[Cache, str] | None:
 
     if (name := store.cached_as(path)) is None:
         return None
-    cache = getattr(store, "cache", None) or _cache(str(cache_folder("copies")))
+    cache = getattr(store, "cache", None) or cache_of_folder(str(cache_folder("copies")))
     return cache, cache.place(Entry(name, 0, form), 0, 0)
 
 
-_cache = lru_cache(Cache)
+cache_of_folder = lru_cache(Cache)

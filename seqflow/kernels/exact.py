@@ -45,6 +45,8 @@ def as_times(values: Array, dtype: np.dtype[Any]) -> Array:
     try:
         return values.astype(dtype, copy=False)
     except OverflowError:
+        if values.dtype.kind not in "mM":  # Python's integers
+            raise
         made = np.full(values.shape, "NaT", dtype)
         for place in np.ndindex(values.shape):
             with suppress(OverflowError):

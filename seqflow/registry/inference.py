@@ -239,7 +239,9 @@ def move_points(
             if spec.points is not None:
                 sources.append(_Source(argument, spec))
             elif spec.dtype.kind in "iu" and spec.shape.dimensions != ():
-                return outputs  # next to integers of which nothing is known, so nothing is known of the result
+                return (
+                    outputs  # next to integers of which nothing is known, so nothing is known of the result
+                )
     if not sources:
         return outputs
     return [

@@ -175,12 +175,14 @@ def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
 @pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), ["cut", "removed", "swapped"]))
-@pytest.mark.parametrize("where", ["stale_parts", "give_names", "remove_parts"])
+@pytest.mark.parametrize("where", ["sync", "give_names", "remove_parts"])
 def test_a_run_that_ended_among_its_last_steps_is_verified_too(
     folder: Path, where: str, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "file" in output and (where == "give_names" or (where == "remove_parts" and damage == "swapped")):
         pytest.skip("one file is joined")
+    if where == "sync" and damage == "swapped":
+        pytest.skip("one part is there")
     want, job = expected(folder, output), job_of(folder, output)
     die(job, where, 1, monkeypatch)
     parts = [path for path in hidden(folder) if not path.name.startswith(".bad")]

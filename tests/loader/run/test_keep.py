@@ -200,7 +200,10 @@ def test_a_state_names_a_condition_that_has_changed(folder):
     again = loader_of(folder, keep="find(drop, id) < 0", constants={"drop": np.array([3])})
     again.load_state_dict(state)
     for options, text in [
-        ({"keep": "find(drop, id) < 0", "constants": {"drop": np.array([4])}}, r"keep\[0\].constants.drop has other content"),
+        (
+            {"keep": "find(drop, id) < 0", "constants": {"drop": np.array([4])}},
+            r"keep\[0\].constants.drop has other content",
+        ),
         ({"keep": "find(drop, id) <= 0", "constants": constants}, r"\[keep\] .*find\(drop, id\) <= 0"),
         ({"keep": None}, r"keep was \[.*find\(drop, id\) < 0'\] and is None now"),
     ]:
@@ -226,7 +229,8 @@ def test_an_index_belongs_to_the_condition(folder, tmp_path):
     options = {"index": tmp_path / "i.arrow"}
     assert len(loader_of(folder, "tokens", **options)) == len(list(loader_of(folder, "tokens", **options)))
     with pytest.raises(
-        sf.OpError, match=r"the lengths index .* is stale: .*columns\.id is gone: it was 'int64'\n(.*\n)*.*keep was"
+        sf.OpError,
+        match=r"the lengths index .* is stale: .*columns\.id is gone: it was 'int64'\n(.*\n)*.*keep was",
     ):
         len(loader_of(folder, "tokens", keep=None, **options))
 

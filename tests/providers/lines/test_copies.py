@@ -327,7 +327,7 @@ def test_processes_make_a_copy_together(tmp_path, cache):
 
 def test_a_copy_that_the_cache_has_no_room_for_is_said_and_costs_only_time(tmp_path, monkeypatch, caplog):
     cache = Cache(str(tmp_path / "cache"), 1_000_000)
-    monkeypatch.setattr("seqflow.providers.lines.copies._cache", lambda folder: cache)
+    monkeypatch.setattr("seqflow.providers.lines.copies.cache_of_folder", lambda folder: cache)
     path, expected = write(tmp_path / "x.csv.gz", gzip.compress(LINES)), blocks_of(LINES)
     with caplog.at_level(logging.INFO, "seqflow"):
         files = copy_is_kept(path)
