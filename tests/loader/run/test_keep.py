@@ -204,7 +204,7 @@ def test_a_state_names_a_condition_that_has_changed(folder):
             {"keep": "find(drop, id) < 0", "constants": {"drop": np.array([4])}},
             r"keep\[0\].constants.drop has other content",
         ),
-        ({"keep": "find(drop, id) <= 0", "constants": constants}, r"\[keep\] .*find\(drop, id\) <= 0"),
+        ({"keep": "find(drop, id) <= 0", "constants": constants}, r"keep\[0\].*find\(drop, id\) <= 0"),
         ({"keep": None}, r"keep was \[.*find\(drop, id\) < 0'\] and is None now"),
     ]:
         with pytest.raises(sf.OpError, match=text):
