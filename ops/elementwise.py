@@ -241,13 +241,11 @@ def _points_of_expression(expression: Expression, operands: Sequence[_Points], t
                 zip(node.function.parameters, stack[len(stack) - len(node.arguments) :], strict=True)
             )
             del stack[len(stack) - len(node.arguments) :]
-            chosen = [given[name] for name in get(node.function.name).claims.moves] or list(given.values())
-            known = [one for one in chosen if isinstance(one, Term)]
-            is_chosen = bool(get(node.function.name).claims.moves)
-            if "any" in chosen or (known and not is_chosen):
-                stack.append("any")
-            else:
-                stack.append(either(terms, known))
+            choices = get(node.function.name).claims.moves
+            found = [given[name] for name in choices or given]
+            known = [one for one in found if isinstance(one, Term)]
+            is_computed = not choices and bool(known)
+            stack.append("any" if "any" in found or is_computed else either(terms, known))
     return stack[0]
 
 

@@ -330,6 +330,14 @@ def test_a_spec_says_what_its_integers_point_at():
     assert points(ORDER + "r = float32(o)", "r") is None
 
 
+def test_integers_that_are_chosen_next_to_undeclared_ones_point_at_nothing():
+    assert points(ORDER + "r = maximum(o, 0)", "r") == Positions("doc.lengths")
+    assert points(ORDER + "r = maximum(o, doc.values)", "r") is None
+    assert points(ORDER + "r = maximum(o, doc.values + 1)", "r") is None
+    assert points(ORDER + "r = where(doc.values > 2, o, doc.values)", "r") is None
+    assert points(ORDER + "r = concat([o, doc.values])", "r") is None
+
+
 def test_an_input_may_say_what_it_points_at():
     column = sf.TensorSpec("int64", "{?}", SPECS["label"].rows, points=Described("doc.lengths"))
     assert points("y = gather(doc.values, label)", "y", label=column) is None
