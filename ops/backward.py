@@ -8,6 +8,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.along_axis import slice_axes
 from seqflow.ops.like import summed_like
 from seqflow.ops.padding import Side
+from seqflow.ops.shared.scalars import cast_like_numpy
 from seqflow.registry import NoDerivative, op
 from seqflow.shape import InferenceContext, PartialShape
 from seqflow.shape.terms import Term
@@ -248,7 +249,7 @@ def slice_backward(
     part = slice_axes(back, starts=starts, stops=stops, steps=steps, axes=axes)
     if d.shape != part.shape:
         raise ShapeError(f"d has shape {list(d.shape)}, expected {list(part.shape)} as the slice")
-    part[...] = d
+    part[...] = cast_like_numpy(d, back.dtype)
     return back
 
 

@@ -175,9 +175,9 @@ def layer_norm(
     with np.errstate(invalid="ignore", divide="ignore"):
         y /= np.sqrt(variance + epsilon, dtype=y.dtype)
     if weight is not None:
-        y *= weight.astype(y.dtype, copy=False)
+        y *= cast_like_numpy(weight, y.dtype)
     if bias is not None:
-        y += bias.astype(y.dtype, copy=False)
+        y += cast_like_numpy(bias, y.dtype)
     return y.astype(x.dtype, copy=False)
 
 

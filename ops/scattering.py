@@ -118,7 +118,7 @@ def _pooled(
 ) -> Array:
     """Return the sums, computed in the dtype of the rows, but float16 in float32."""
     rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
-    factors = None if weights is None else weights.astype(rows.dtype, copy=False)
+    factors = None if weights is None else cast_like_numpy(weights, rows.dtype)
     sums = kernels.scatter_segments(rows, indices, lengths, factors, len(like), ignore_index)
     return cast_like_numpy(sums, like.dtype)
 
@@ -162,7 +162,7 @@ def scale_rows(data: Array, scale: Array) -> Array:
     array([[ 2.,  4.],
            [30., 40.]])
     """
-    factors = expand_trailing(scale.astype(data.dtype, copy=False), data)
+    factors = expand_trailing(cast_like_numpy(scale, data.dtype), data)
     with np.errstate(all="ignore"):
         return np.asarray(np.multiply(data, factors, dtype=data.dtype))
 

@@ -63,9 +63,10 @@ def wait_for(process: Process, folder: Path, parts: int) -> None:
 
 
 def kill_worker(process: Process, draw: random.Random) -> None:
-    while True:
+    while process.poll() is None:
         with suppress(IndexError, ProcessLookupError):  # there is none yet, or it has ended
             return os.kill(draw.choice(workers_of(process)), signal.SIGKILL)
+    raise AssertionError("the run ended before a worker was seen")
 
 
 def test_twenty_workers_and_five_drivers_are_killed(folder: Path, engine: list[str]) -> None:

@@ -180,7 +180,7 @@ def workers_of(process: Process) -> list[int]:
         if (
             above
             and pid != process.pid
-            and ("engine.local" in command or command.startswith(("ray::_run", "ray::IDLE")))
+            and ("seqflow.workers.local" in command or command.startswith(("ray::_run", "ray::IDLE")))
         ):
             found.append(pid)
     return found
