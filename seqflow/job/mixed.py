@@ -17,7 +17,7 @@ def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[It
     After each batch `handler` and `stats` cover exactly the batches handed out: the windows of the sources in
     which these batches begin.
     """
-    handlers = [BadRowHandler(write=handler.write) for _ in mix.loaders]
+    handlers = [BadRowHandler(write=handler.write) for _ in mix.names]
     with mix.iteration(handlers, stats, counts_on=True) as iteration:
         yield iter(iteration)
 
@@ -52,7 +52,7 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
     them.
     """
     found: dict[str, Any] = {}
-    for name, loader in zip(mix.names, mix.loaders, strict=True):
+    for name, loader in mix.by_name.items():
         for key, value in loader.pipeline.settings().items():
             if found.setdefault(key, value) != value:
                 found[f"{key} of {name}"] = value

@@ -19,6 +19,7 @@ from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
 from seqflow.names_elsewhere import explains_missing, instead
+from seqflow.output.quarantine import NoQuarantine, Quarantine
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
 from seqflow.thread_guards import one_at_a_time
@@ -143,12 +144,11 @@ class EpochBatches:
         """
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
-        files = [one.file for one in handlers if one.write is not None]
-        bound, finished = handlers[0], False
+        bound, finished = next((one for one in handlers if one.policy.policy != "raise"), handlers[0]), False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
-                    for file in files:
+                    for file in _files_of(handlers):
                         file.publish()
                     if bound.policy.max is not None:
                         bound.check_bounds(self.stats(), at_end=False)
@@ -159,17 +159,17 @@ class EpochBatches:
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:
-            for file in files:
+            for file in _files_of(handlers):
                 file.close(finished=finished)
 
-    def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
+    def _iterate(self, handlers: list[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:
             yield from iteration
 
     @contextmanager
     def iteration(
         self,
-        handlers: Sequence[BadRowHandler],
+        handlers: list[BadRowHandler],
         stats: Stats,
         *,
         counts_on: bool = False,
@@ -351,6 +351,11 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+def _files_of(handlers: Sequence[BadRowHandler]) -> list[Quarantine | NoQuarantine]:
+    """Return the quarantine files of all sources, of which some may be added while an epoch runs."""
+    return [one.file for one in handlers if one.write is not None]
 
 
 def _check_counts(what: str, **counts: int) -> None:
