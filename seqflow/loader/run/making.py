@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,20 +35,11 @@ from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
+if TYPE_CHECKING:
+    from seqflow.loader.run.steps import PoolBatches
+
 set_field = object.__setattr__
 """Set a field of a batch that was just made and that no other code holds."""
-
-
-class PoolSpan(NamedTuple):
-    """Windows that contain the batches of a pool of steps."""
-
-    first: int
-    last: int
-    """Positions of the first and the last window that plan them."""
-    windows: frozenset[int]
-    """Numbers of all windows that their rows come from."""
-    ends: bool
-    """Whether a batch is the last of the pool in its stream: after it, only the last of its windows is needed."""
 
 
 class BatchTask(NamedTuple):
@@ -66,8 +57,8 @@ class BatchTask(NamedTuple):
     """"pad" or "repeat" if it only fills the last round of the ranks: without rows, or with an earlier batch."""
     passed: int = 0
     """Number of rows in the batches that are skipped before it."""
-    pool: PoolSpan | None = None
-    """Windows of the pool in which it was balanced."""
+    pool: PoolBatches | None = None
+    """The batches that it was balanced with."""
     step: int | None = None
     """Number of its step, if steps are known."""
     totals: Mapping[str, int | float] | None = None
@@ -84,7 +75,7 @@ class BatchTask(NamedTuple):
     def numbers(self) -> frozenset[int]:
         """Numbers of the windows that rows of this batch, and of those balanced with it, come from."""
         if self.pool is not None:
-            return self.pool.windows
+            return self.pool.window_numbers
         return frozenset(one.window.number for one in self.windows)
 
 
