@@ -147,10 +147,8 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def __len__(self) -> int:
         """Return the number of batches of this rank, or of all ranks if a library shards the dataset again."""
-        own, self.loader.assignment = (
-            self.loader.assignment,
-            self._assignment_of(0, 1, is_sharded_again(self)),
-        )
+        own = self.loader.assignment
+        self.loader.assignment = self._assignment_of(0, 1, is_sharded_again(self))
         try:
             return len(self.loader)
         finally:
@@ -209,10 +207,9 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def _assignment_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
         """Return the loader's assignment for a worker; a library that shards again gets the batches of all ranks."""
-        ranks = (
-            replace(self._assignment.ranks, rank=0, world_size=1) if is_sharded else self._assignment.ranks
-        )
-        return replace(self._assignment, ranks=ranks, worker=worker, workers=workers)
+        own = self._assignment
+        ranks = replace(own.ranks, rank=0, world_size=1) if is_sharded else own.ranks
+        return replace(own, ranks=ranks, worker=worker, workers=workers)
 
     def state_dict(self) -> Mapping[str, Any]:
         """Return the state of the batches that this process makes; raise OpError if worker processes make them."""

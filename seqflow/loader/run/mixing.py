@@ -28,10 +28,11 @@ from seqflow.loader.plans.balanced_pools import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.iterator import Iteration, RunOptions, task_at
 from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
-from seqflow.loader.run.making import BatchResult, BatchTask, LoadedBatch
+from seqflow.loader.run.making import BatchResult, LoadedBatch
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.steps import HandedOut
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory

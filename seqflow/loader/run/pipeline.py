@@ -39,9 +39,9 @@ from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
-from seqflow.loader.run.making import BatchTask
 from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net

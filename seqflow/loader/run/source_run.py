@@ -7,9 +7,10 @@ from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import BatchEntry, Missing, StreamOrder, Table
 from seqflow.loader.run.iterator import EpochPlan, Iteration, Run, RunOptions
 from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
-from seqflow.loader.run.making import BatchMaker, BatchResult, BatchTask, finished_batch
+from seqflow.loader.run.making import BatchMaker, BatchResult, finished_batch
 from seqflow.loader.run.reading import PlannedRows, WindowReader
 from seqflow.loader.run.steps import HandedOut, StepPlanner
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -24,11 +25,8 @@ class SourceRun:
         self.epoch, self.run_options = epoch, run_options
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Window of the last batch handed out, if batches are counted while they are read."""
-        assignment, skips, first = (
-            run_options.assignment,
-            run_options.skips,
-            run_options.skips.kept_before(epoch.start.batch),
-        )
+        assignment, skips = run_options.assignment, run_options.skips
+        first = skips.kept_before(epoch.start.batch)
         # parts cut pools: those of a later part are not known yet; of single rows there are too many
         cuts = run_options.parts is not None or maker.recipe.of_rows
         reach = None if epoch.steps is None or cuts else self._reach
