@@ -23,7 +23,7 @@ from seqflow.output.target import Target
 
 _NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
 """Keys of [output] that do not decide the content of files."""
-_ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
+_ACCESS = ("paths", "memory_map", "use_threads", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 
 
