@@ -5,15 +5,15 @@ from typing import Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import portions, starts_of
 from seqflow.registry import op
+from seqflow.signature import NonNegative
 
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="torch_scatter.scatter_softmax; torch_geometric.utils.softmax; ragged softmax; "
-    "fluid.layers.sequence_softmax; segment softmax; tf.nn.softmax ragged",
     grad={"data": "softmax_within_backward(d.out, out.out, lengths)"},
 )
 def softmax_within(data: Array, lengths: Array) -> Array:
@@ -30,7 +30,6 @@ def softmax_within(data: Array, lengths: Array) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="torch_scatter.scatter_log_softmax; ragged log softmax",
     grad={"data": "d.out - exp(out.out) * expand(lengths_sum(d.out, lengths), lengths)"},
 )
 def log_softmax_within(data: Array, lengths: Array) -> Array:
@@ -60,7 +59,6 @@ def _normalize_back(norm: str) -> str:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="normalise per row; divide by the sum of its row; weights of a weighted mean; L2 norm",
     grad={"data": _normalize_back},
 )
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
@@ -78,9 +76,38 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
 
 
 @op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
+    grad={
+        "data": """
+            scales = rsqrt(lengths_var(data, lengths, ddof=ddof) + epsilon)
+            shares = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
+            along = scale_rows(lengths_sum(d.out * out.out, lengths), shares)
+            centred = d.out - expand(lengths_mean(d.out, lengths), lengths) - out.out * expand(along, lengths)
+            centred * expand(scales, lengths)
+        """
+    },
+)
+def standardize_within(data: Array, lengths: Array, *, ddof: NonNegative = 0, epsilon: float = 1e-8) -> Array:
+    """Subtract the mean of each segment, and divide by the root of its variance plus `epsilon`, column by column.
+
+    The variance is that of `lengths_var`, so 0 where a segment is not longer than `ddof`. An empty segment stays
+    empty. The dtypes are those of `lengths_mean`.
+
+    >>> standardize_within(np.array([1.0, 3.0, 7.0]), np.array([2, 1]))
+    array([-1.,  1.,  0.])
+    """
+    if not epsilon >= 0:
+        raise OpError(f"epsilon is {epsilon}, expected a number, 0 or more")
+    means = kernels.segment_reduce("mean", data, lengths)
+    variances = kernels.segment_variance(data, lengths, min(ddof, len(data)))
+    with np.errstate(all="ignore"):
+        out: Array = data - kernels.expand(means, lengths)
+        out /= kernels.expand(np.sqrt(variances + epsilon, dtype=means.dtype), lengths)
+    return out.astype(means.dtype, copy=False)
+
+
+@op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]",
-    known_as="df.groupby.cumsum; running total per row; torch.cumsum per sequence; cumulative sum per group; "
-    "running maximum; df.groupby.cummax; df.groupby.cumprod; expanding mean; cumulative max per row",
     grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
 )
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
@@ -101,10 +128,7 @@ def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusi
     return kernels.cumsum_within(data, lengths, reverse, exclusive)
 
 
-@op(
-    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) ranks[sum(lengths), *d]",
-    known_as="df.groupby.rank",
-)
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) ranks[sum(lengths), *d]")
 def rank_within(
     data: Array,
     lengths: Array,

@@ -8,15 +8,15 @@ from typing import Any
 from seqflow.arguments import is_number
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError, nearest
-from seqflow.json_form import is_count
+from seqflow.json_schema import is_count
 from seqflow.loader.arguments import PREFETCH, check_totals, grouped, steps_of_rank
-from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.epoch.assign_ranks import spans_of
 from seqflow.loader.epoch.history import Change, Choice, History, Weights
 from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.recipe import check_seed
-from seqflow.loader.plans.dealing import totals_of
+from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.row_plans import Rows, batch_plan
 from seqflow.loader.run.mixing import MixPipeline, MixRun
 from seqflow.loader.run.pipeline import Pipeline
@@ -48,7 +48,7 @@ class Mix(EpochBatches):
         totals: Sums over all batches of a training step, as in a Loader.
         steps_of: Number of batches of each rank in a step, as in a Loader.
         options: All other parameters of `Loader`, for the loaders of the sources that are not Loaders. The
-            memory of `prefetch` is divided equally among the sources; without it each has four windows.
+            memory of `prefetch` is divided equally among the sources; without it each has its default.
 
     If batches have a number of rows, and the rows of all sources are known, each batch has rows of all
     sources: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Remainders carry over from batch to batch:
@@ -121,7 +121,7 @@ class Mix(EpochBatches):
     def _member(self, loader: Loader, number: int) -> Pipeline:
         """Return the pipeline of a loader as source `number`."""
         counted, each = self._counted
-        check_totals(counted, each, loader.streams, loader.deal.ranks, loader.batch)
+        check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch)
         inputs = counted.inputs if counted else ()
         return loader.pipeline.as_member(number, inputs, of_rows=self._rows is not None)
 

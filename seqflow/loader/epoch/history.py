@@ -12,7 +12,7 @@ from seqflow.arguments import is_number
 from seqflow.errors import OpError, OpResultError
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.transforms import SHOWN, name_of, transform_identity
-from seqflow.json_form import has_form, is_count
+from seqflow.json_schema import matches_schema, is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.weights import Schedule, Weight
 
@@ -85,10 +85,10 @@ class Change(NamedTuple):
 
 
 def _are_weights(value: Any) -> bool:
-    return has_form(value, [(str, object)]) or has_form(value, {"choice": Mapping, "of": [str]})
+    return matches_schema(value, [(str, object)]) or matches_schema(value, {"choice": Mapping, "of": [str]})
 
 
-_FORM = [{"epoch": is_count, "batch": is_count, "weights": _are_weights}]
+_SCHEMA = [{"epoch": is_count, "batch": is_count, "weights": _are_weights}]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class History:
         """Return the history of a state; `own` are the weights of this mix, whose function may be one of it."""
         names: dict[str, None] = {}
         changes = []
-        for one in value if has_form(value, _FORM) and value else _damaged():
+        for one in value if matches_schema(value, _SCHEMA) and value else _damaged():
             found = one["weights"]
             if isinstance(found, list):
                 names |= dict.fromkeys(name for name, _ in found)
@@ -147,7 +147,7 @@ class History:
                 names |= dict.fromkeys(found["of"])
                 weights = Choice(None, found["choice"], len(found["of"]))
                 weights = own if weights == own else weights
-            before = tuple(one["before"]) if has_form(one.get("before"), [is_count]) else None
+            before = tuple(one["before"]) if matches_schema(one.get("before"), [is_count]) else None
             changes.append(Change(one["epoch"], one["batch"], weights, before))
         return cls(tuple(names), tuple(changes))
 
@@ -179,6 +179,6 @@ def _damaged() -> Any:
 
 
 def _weight_of(value: Any) -> Weight:
-    if has_form(value, {"points": [(is_count, is_number)], "linear": bool}):
+    if matches_schema(value, {"points": [(is_count, is_number)], "linear": bool}):
         return Schedule(dict(value["points"]), linear=value["linear"])
     return float(value) if is_number(value) and value >= 0 else _damaged()
