@@ -12,7 +12,7 @@ from seqflow.arguments import is_number
 from seqflow.errors import OpError, OpResultError
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.transforms import SHOWN, name_of, transform_identity
-from seqflow.json_schema import matches_schema, is_count
+from seqflow.json_schema import is_count, matches_schema
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.weights import Schedule, Weight
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.json_schema import matches_schema, is_count, numbered
+from seqflow.json_schema import is_count, matches_schema, numbered
 from seqflow.loader.epoch.assign_ranks import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.history import Change, Choice, History
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
