@@ -319,8 +319,9 @@ class EpochBatches:
 
         The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function,
         or what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
-        `skip` may change, and `prepare` may change if no row is lost or repeated: at the end of a window, and
-        if batches are counted by the rows of the source. New files are accepted too: a begun epoch ends with
+        `skip` may change, and `prepare`, `keep` and `require` may change if no row is lost or repeated: at the
+        end of a window, and if batches are counted by the rows of the source. Weights and sources of a Mix may
+        change from the batch of the state on. New files are accepted too: a begun epoch ends with
         the files of the state, and they join at the next. The plan and `window` may change at the beginning of an
         epoch.
         """

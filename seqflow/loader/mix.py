@@ -176,7 +176,8 @@ class Mix(EpochBatches):
         if name in self.names:
             raise OpError(f"Mix.add: {name!r} is the name of a source already, expected a new one")
         weights = _checked([*now, weight], [*self.names, name])
-        made = _loader(source, _of_rows(self._options) if self._rows else self._options)
+        is_loader = isinstance(source, Loader)
+        made = _loader(source, _of_rows(self._options) if self._rows else {} if is_loader else self._options)
         if self._rows is not None and not made.pipeline.counts_rows:
             raise OpError(
                 f"Mix.add: the rows of {name!r} are not known before reading, expected a source with known rows\n"

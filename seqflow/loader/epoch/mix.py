@@ -156,11 +156,13 @@ class Picks:
         weight from the beginning, it always does.
         """
         weights = self._changes[0].weights
-        if not isinstance(weights, Choice) and member < len(weights):
-            weight = weights[member]
+        if not isinstance(weights, Choice):
+            weight = weights[member] if member < len(weights) else 0.0
             if (weight.at(0) if isinstance(weight, Schedule) else weight) > 0:
                 return True
-        return self.before(member, batch + 1) > 0
+            return self.before(member, batch + 1) > 0
+        # the first function of a history may not be known
+        return batch > 0 and self.before(member, batch + 1) > 0
 
     def total(self, counts: Mapping[int, int], stop: str) -> int:
         """Return the number of batches of an epoch, from the batches, or rows, of a pass over each member."""
