@@ -23,7 +23,7 @@ from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
 from seqflow.providers.bad_files import BadFile, BadFileList
-from seqflow.providers.left_out import open_lenient
+from seqflow.providers.lenient import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
