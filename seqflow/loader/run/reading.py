@@ -19,7 +19,7 @@ from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
-from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker, read_together
+from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker, read_tasks
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
 from seqflow.providers.bad_files import BadFile
@@ -36,7 +36,7 @@ class WindowOpening:
         self.stage = Stage("blocks", len(window.slices), after="planning")
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
-        self._tasks = [workers.submit(partial(self._read, part)) for part in read_together(window.slices)]
+        self._tasks = [workers.submit(partial(self._read, part)) for part in read_tasks(window.slices)]
         self._num_done = 0
         """Number of tasks, from the first on, known to be done: a window may have thousands."""
         self.estimate = 0

@@ -218,7 +218,7 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
-def read_together(slices: Sequence[BlockSlice]) -> Iterator[range]:
+def read_tasks(slices: Sequence[BlockSlice]) -> Iterator[range]:
     """Yield the places of slices that one task reads: those of one block, or several small blocks.
 
     Reading a small block holds Python's lock for most of the time: two threads that share it take twice as long.
@@ -330,7 +330,7 @@ class WindowMaker:
         """Read, prepare and plan a window at once."""
         with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
             slices = []
-            for part in read_together(window.slices):
+            for part in read_tasks(window.slices):
                 for found in self.read_all(window.slices[part.start : part.stop], epoch):
                     if isinstance(found, BaseException):
                         raise found
