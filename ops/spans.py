@@ -57,7 +57,7 @@ def word_offsets(
 
 
 def _words_of(parts: list[str]) -> list[tuple[int, int]]:
-    """Return start and end of the parts at even places, but for those that are empty."""
+    """Return start and end of the parts at even places that are not empty."""
     ends = [*accumulate(map(len, parts))]
     return [(end - len(part), end) for part, end in zip(parts[::2], ends[::2], strict=True) if part]
 
