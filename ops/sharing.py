@@ -38,7 +38,9 @@ def distinct_sequences(data: Array, lengths: Array, keys: Array | None) -> tuple
     DistinctSequencesResult(values=array([7, 8, 5]), lengths=array([2, 1]), row=array([0, 1, 0]), first=array([0, 1]))
     """
     sizes = int64(lengths)
-    first, row, differing = kernels.distinct_sequences(data, sizes, None if keys is None else as_integers(keys))
+    first, row, differing = kernels.distinct_sequences(
+        data, sizes, None if keys is None else as_integers(keys)
+    )
     if keys is not None and len(differing):
         later = int(differing[0])
         before = int(first[row[later]])

@@ -1,5 +1,7 @@
 """Find what sequences share: equal sequences, and the tree of their common prefixes."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, rows
@@ -23,7 +25,7 @@ def distinct_sequences(data: Array, lengths: Array, keys: Array | None) -> tuple
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")
     offsets = offsets_of(lengths).tolist()
-    texts = [(stop - start, data[start:stop].tobytes()) for start, stop in zip(offsets, offsets[1:], strict=False)]
+    texts = [(stop - start, data[start:stop].tobytes()) for start, stop in pairwise(offsets)]
     if keys is not None:
         keys = int64_counts(keys, "keys")
         check_same_size(lengths=lengths, keys=keys)

@@ -36,7 +36,9 @@ def test_bytes_at_any_place_make_a_difference(any_kernels):
 @given(call=ragged(dtypes=("int64", "float64")), data=st.data())
 def test_sequences_of_one_key_that_differ_are_found(any_kernels, call, data):
     values, lengths = call
-    keys = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=len(lengths), max_size=len(lengths))), I64)
+    keys = np.array(
+        data.draw(st.lists(st.integers(-1, 1), min_size=len(lengths), max_size=len(lengths))), I64
+    )
     texts, names = [one.tobytes() for one in cut(values, lengths)], keys.tolist()
     first, row, differing = kernels.distinct_sequences(values, lengths, keys)
     distinct = list(dict.fromkeys(names))
@@ -57,7 +59,11 @@ def test_a_tree_has_each_shared_element_once(any_kernels, lengths, data, min_sha
     size, count = int(lengths.sum()), len(lengths)
     dtype = data.draw(st.sampled_from([np.int32, np.int64]))
     values = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=size, max_size=size)), dtype)
-    keys = np.array(data.draw(st.lists(st.integers(0, 1), min_size=count, max_size=count)), I64) if keyed else None
+    keys = (
+        np.array(data.draw(st.lists(st.integers(0, 1), min_size=count, max_size=count)), I64)
+        if keyed
+        else None
+    )
     kept, node_lengths, parents, rows = kernels.prefix_tree(values, lengths, keys, min_shared)
     names = keys.tolist() if keyed else [0] * count
     texts = [tuple(one.tolist()) for one in cut(values, lengths)]
@@ -88,6 +94,21 @@ def test_a_tree_has_each_shared_element_once(any_kernels, lengths, data, min_sha
         assert (children[1:] > children[:-1]).all()
 
 
+def test_large_calls_let_other_threads_run(native):
+    """They release the lock of the interpreter, and take it again before they make their results."""
+    answers = np.random.default_rng(0).integers(0, 9, (64, 400))
+    data, lengths = (
+        np.concatenate([np.tile(np.arange(2000), (64, 1)), answers], axis=1).ravel(),
+        np.full(64, 2400),
+    )
+    first, row, _ = kernels.distinct_sequences(data, lengths, None)
+    kept, node_lengths, parents, rows = kernels.prefix_tree(data, lengths, None, 1)
+    keys, path_lengths, *_ = kernels.tree_paths(parents, node_lengths)
+    assert len(first) == len(np.unique(answers, axis=0)) == row.max() + 1
+    assert_same(data[kept][rows], data)
+    assert len(keys) == path_lengths.sum()
+
+
 def test_a_chain_of_many_prefixes_needs_no_stack(any_kernels):
     lengths = np.arange(1, 1200)
     kept, node_lengths, parents, _ = kernels.prefix_tree(np.zeros(lengths.sum(), I64), lengths, None, 1)
@@ -100,7 +121,9 @@ def test_a_chain_of_many_prefixes_needs_no_stack(any_kernels):
 def test_parents_not_in_preorder_are_refused(any_kernels, parents):
     sizes = np.ones(len(parents), I64)
     wrong = len(parents) - 1
-    with pytest.raises(KernelError, match=rf"parents\[{wrong}\] = {parents[-1]} is neither -1 nor on the path") as error:
+    with pytest.raises(
+        KernelError, match=rf"parents\[{wrong}\] = {parents[-1]} is neither -1 nor on the path"
+    ) as error:
         kernels.tree_paths(np.array(parents), sizes)
     assert (error.value.kind, error.value.position) == ("order", wrong)
 

@@ -38,7 +38,11 @@ def test_the_gradient_of_a_table_is_that_of_all_sequences():
     given_ = {"table": rng.standard_normal((20, 3)), "w": rng.standard_normal((len(lengths), 3))}
     loss = "\nloss = reduce_sum(y * w)"
     plain = sf.Net("y = sparse_lengths_sum(table, values, n)" + loss).gradient("loss", ["table"])
-    net = sf.Net("distinct, m, row, _ = distinct_sequences(values, n)\n" + POOLED.replace("values, n", "distinct, m") + loss)
+    net = sf.Net(
+        "distinct, m, row, _ = distinct_sequences(values, n)\n"
+        + POOLED.replace("values, n", "distinct, m")
+        + loss
+    )
     given_ |= {"values": values, "n": lengths}
     found = sf.run(net.gradient("loss", ["table"]), given_)["grad.table"]
     np.testing.assert_allclose(found, sf.run(plain, given_)["grad.table"], rtol=1e-12, atol=1e-12)
@@ -62,7 +66,9 @@ def test_rows_without_elements_are_equal_if_they_are_as_many():
 
 
 def test_sequences_of_one_key_must_be_equal():
-    same = ops.distinct_sequences(A([1, 2, 1, 2, 1, 2]), [2, 2, 2], A(["2024-01-01", "2024-01-02", "2024-01-01"], "M8[D]"))
+    same = ops.distinct_sequences(
+        A([1, 2, 1, 2, 1, 2]), [2, 2, 2], A(["2024-01-01", "2024-01-02", "2024-01-01"], "M8[D]")
+    )
     assert same.row.tolist() == [0, 1, 0]
     expected = r"^distinct_sequences: sequence 2 is not equal to sequence 0, expected equal ones for keys\[2\] = 7.5\n"
     with pytest.raises(OpError, match=expected):
@@ -99,7 +105,9 @@ def test_short_prefixes_are_not_shared():
 
 
 def test_parents_that_are_not_in_preorder_are_refused():
-    with pytest.raises(OpError, match=r"^tree_paths: parents\[2\] = 0 is neither -1 nor on the path to the segment"):
+    with pytest.raises(
+        OpError, match=r"^tree_paths: parents\[2\] = 0 is neither -1 nor on the path to the segment"
+    ):
         ops.tree_paths(A([-1, -1, 0]), [1, 1, 1])
 
 
@@ -118,16 +126,18 @@ y# = x# + fc(b#, wo)
 h# = y# + fc(tanh(fc(y#, w1)), w2)
 """
 SEPARATE = "attention_within(rotary(q#, positions), n, turned#, v#, after=0)"
-SHARED = (
-    "attention_within(rotary(q#, positions), n, gather(turned#, keys), gather(v#, keys), m, after=0, align='end')"
-)
+SHARED = "attention_within(rotary(q#, positions), n, gather(turned#, keys), gather(v#, keys), m, after=0, align='end')"
 
 
 def model(attention, rows):
     """Two layers with the same weights, and a loss in the layout of rows."""
     layer = LAYER.replace("ATTENTION", attention)
     text = "places = lengths_to_positions(n)\nsame_rows(tokens, places)\nsame_rows(positions, places)\n"
-    text += "same_rows(keys, lengths_to_positions(m))\n" * ("keys" in attention) + "x1 = gather(emb, tokens)\n" + layer.replace("#", "1")
+    text += (
+        "same_rows(keys, lengths_to_positions(m))\n" * ("keys" in attention)
+        + "x1 = gather(emb, tokens)\n"
+        + layer.replace("#", "1")
+    )
     text += layer.replace("x#", "h1").replace("#", "2")
     return sf.Net(text + f"loss = reduce_sum({rows} * weights)\nlast = h2 * 1\nreturn last, loss")
 
@@ -149,7 +159,15 @@ def test_a_model_of_a_tree_is_that_of_separate_sequences(seed, keyed):
     lengths, tokens = A([len(row) for row in rows]), np.concatenate(rows)
     tree = ops.prefix_tree(tokens, lengths, rng.integers(0, 2, len(rows)) if keyed else None)
     paths = ops.tree_paths(tree.parents, tree.node_lengths)
-    shapes = {"emb": (50, 32), "wq": (32, 32), "wk": (16, 32), "wv": (16, 32), "wo": (32, 32), "w1": (64, 32), "w2": (32, 64)}
+    shapes = {
+        "emb": (50, 32),
+        "wq": (32, 32),
+        "wk": (16, 32),
+        "wv": (16, 32),
+        "wo": (32, 32),
+        "w1": (64, 32),
+        "w2": (32, 64),
+    }
     learned = {name: rng.standard_normal(shape) * 0.2 for name, shape in shapes.items()}
     given_ = learned | {"weights": rng.standard_normal((len(tokens), 32))}
     plain = given_ | {"tokens": tokens, "n": lengths, "positions": ops.lengths_to_positions(lengths)}
@@ -160,7 +178,9 @@ def test_a_model_of_a_tree_is_that_of_separate_sequences(seed, keyed):
     one, two = model(SEPARATE, "h2"), model(SHARED, "gather(h2, rows)")
     near = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(sf.run(two, shared)["last"][tree.rows], sf.run(one, plain)["last"], **near)
-    found, expected = (sf.run(net.gradient("loss", [*learned]), x) for net, x in ((two, shared), (one, plain)))
+    found, expected = (
+        sf.run(net.gradient("loss", [*learned]), x) for net, x in ((two, shared), (one, plain))
+    )
     for name in learned:
         np.testing.assert_allclose(found[f"grad.{name}"], expected[f"grad.{name}"], rtol=1e-12, atol=1e-11)
     q, k, v = (rng.standard_normal((len(tree.kept), heads, 8)).astype(np.float32) for heads in (4, 2, 2))

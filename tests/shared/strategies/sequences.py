@@ -92,7 +92,9 @@ def repeating(draw: Any, op: Any = None) -> Call:
     contents = draw(st.lists(st.lists(st.integers(0, 1), max_size=4), min_size=1, max_size=4))
     chosen = draw(st.lists(st.integers(0, len(contents) - 1), max_size=6))
     flat = [element for i in chosen for element in contents[i]]
-    lengths = np.array([len(contents[i]) for i in chosen], draw(st.sampled_from(["int32", "int64", "uint16"])))
+    lengths = np.array(
+        [len(contents[i]) for i in chosen], draw(st.sampled_from(["int32", "int64", "uint16"]))
+    )
     keys = np.array(chosen, draw(st.sampled_from(["int64", "float32"])))
     return {"data": np.array(flat, dtype), "lengths": lengths, "keys": keys}, {}
 

@@ -264,13 +264,15 @@ nb::object tree_paths(nb::handle parents, nb::handle node_lengths) {
   nb::object keys = empty_array({starts[count]}, sizes, 1, dtype_named(INT64));
   Buffer result(keys, NUMERIC, true);
   int64_t *const seen = reinterpret_cast<int64_t *>(result.data());
-  const Unlocked unlocked(result.bytes());
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t own = offsets[i + 1] - offsets[i], above_it = starts[i + 1] - starts[i] - own;
-    if (parent[i] >= 0) std::copy_n(seen + starts[parent[i]], above_it, seen + starts[i]);
-    for (int64_t at = 0; at < own; ++at) {
-      seen[starts[i] + above_it + at] = offsets[i] + at;
-      until[offsets[i] + at] = ends[i];
+  {
+    const Unlocked unlocked(result.bytes());
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t own = offsets[i + 1] - offsets[i], above_it = starts[i + 1] - starts[i] - own;
+      if (parent[i] >= 0) std::copy_n(seen + starts[parent[i]], above_it, seen + starts[i]);
+      for (int64_t at = 0; at < own; ++at) {
+        seen[starts[i] + above_it + at] = offsets[i] + at;
+        until[offsets[i] + at] = ends[i];
+      }
     }
   }
   return nb::make_tuple(keys, results[0], results[1], results[2], results[3]);
