@@ -314,19 +314,6 @@ def choose_files(
     return chosen
 
 
-def format_of(path: str, kind: str | None, access: Mapping[str, Any], **options: Any) -> Format:
-    """Return these options as the format of the files at `path`; `access` says how one gets to a store."""
-    source, store = files_of_source(path, access)
-    kind = "jsonl" if kind == JSON else kind
-    found: Any = FORMATS.get(kind if kind is not None else choose_files(source, None, store=store).kind)
-    if found is None:
-        raise ProviderOptionError(
-            f"{', '.join(options)}: an option of formats of files, and kind is {kind!r}"
-        )
-    format: Format = found(**options)
-    return format
-
-
 def _chosen(
     source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str, store: Files
 ) -> Chosen:

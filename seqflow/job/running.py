@@ -210,7 +210,7 @@ def _write_output(
             return _Result(output.found(record), counts_in(record), "complete", [], ())
     if new is not None and known is not facts:
         # first what the earlier run had to write, of the files that it had
-        loader = loader_of_files(job, loader, new.paths, are_left_out=True)
+        loader = loader_of_files(job, loader, new.paths, excluded=True)
     task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()

@@ -103,8 +103,8 @@ class Lifted:
         if self.op.variadic:
             return {(self.positional[0], i): one for i, one in enumerate(args)}, named
         if len(args) > len(self.positional):
-            left_out = ", ".join(sorted(self.brought))
-            advice = f"\n  {left_out} comes with the Sequence, or is given by keyword" if left_out else ""
+            supplied = ", ".join(sorted(self.brought))
+            advice = f"\n  {supplied} comes with the Sequence, or is given by keyword" if supplied else ""
             takes = f"{len(self.positional)} ({', '.join(self.positional)})"
             raise OpTypeError(f"{self.op.name}: found {len(args)} inputs, expected {takes}{advice}")
         inputs: dict[Slot, Any] = dict(zip(self.positional, args, strict=False))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seqflow import kernels
-from seqflow.kernels.attention import AttentionForm
+from seqflow.kernels.attention import AttentionSettings
 from seqflow.kernels.dispatch import KERNELS, extension
 from seqflow.kernels.forms import COUNTS, INTEGERS
 
@@ -34,7 +34,7 @@ def _heads(rows):
     return rows.reshape(2, 1, 1)
 
 
-ATTENDS = AttentionForm(1.0, 1, 1, False, 0.0)
+ATTENDS = AttentionSettings(1.0, 1, 1, False, 0.0)
 
 # The argument that holds rows, the dtypes of them that are native, and the other arguments to rows [2].
 ROWS = {

@@ -21,8 +21,8 @@ def open_lenient(source: Any, **options: Any) -> Provider:
 
 
 @dataclass(slots=True)
-class LeftOut:
-    """Numbers of bad rows and damaged files that reading has left out."""
+class LenientReader:
+    """Reads what can be read; counts the bad rows and the damaged files that are left out."""
 
     skips: bool = False
     """Whether bad rows are left out; otherwise they are errors."""
@@ -30,7 +30,7 @@ class LeftOut:
     files: BadFileList = field(default_factory=BadFileList)
 
     @classmethod
-    def of(cls, provider: Provider, skips: bool) -> "LeftOut":
+    def of(cls, provider: Provider, skips: bool) -> "LenientReader":
         """Return the counts before reading: the files that could not be opened."""
         return cls(skips, files=BadFileList(provider.damaged))
 
@@ -42,7 +42,7 @@ class LeftOut:
         self.files = self.files + ([] if damage is None else [damage])
         return table
 
-    def add(self, others: "Iterable[LeftOut]") -> "LeftOut":
+    def add(self, others: "Iterable[LenientReader]") -> "LenientReader":
         """Add the counts of other blocks; return the sum."""
         for other in others:
             self.rows, self.files = self.rows + other.rows, self.files + other.files

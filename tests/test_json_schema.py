@@ -1,16 +1,16 @@
-"""The form of JSON that was saved."""
+"""The schema of JSON that was saved."""
 
 import pytest
 
-from seqflow.json_form import has_form, is_count, numbered
+from seqflow.json_schema import is_count, matches_schema, numbered
 
 FORM = {"name": str, "sizes": [is_count], "pair": (int, object), "at": numbered({"window": is_count})}
 VALUE = {"name": "x", "sizes": [0, 3], "pair": [-1, None], "at": {"0": {"window": 2}}, "more": 1}
 
 
 def test_a_value_has_a_form():
-    assert has_form(VALUE, FORM)
-    assert has_form({**VALUE, "sizes": [], "at": {}}, FORM)
+    assert matches_schema(VALUE, FORM)
+    assert matches_schema({**VALUE, "sizes": [], "at": {}}, FORM)
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_a_value_has_a_form():
     ],
 )  # fmt: skip
 def test_a_value_of_another_form_has_it_not(change):
-    assert not has_form({**VALUE, **change}, FORM)
+    assert not matches_schema({**VALUE, **change}, FORM)
 
 
 def test_what_is_missing_is_seen():
-    assert not has_form({}, FORM)
-    assert not has_form(None, FORM)
-    assert not has_form([VALUE], FORM)
+    assert not matches_schema({}, FORM)
+    assert not matches_schema(None, FORM)
+    assert not matches_schema([VALUE], FORM)
