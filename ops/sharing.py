@@ -13,8 +13,6 @@ from seqflow.signature import Positive
     "data[sum(lengths), *d], lengths[B], ordered keys[B]?"
     " -> values[sum(lengths'), *d], int64 lengths'[U] <= max(lengths), index(U) row[B], index(B) first[U],"
     " U <= B, sum(lengths') <= sum(lengths)",
-    known_as="RecD; inverse indices; inverse_indices of KeyedJaggedTensor; deduplicated jagged tensors; dictionary "
-    "encoding of lists; repeated histories; deduplicate sequences; unique rows of a ragged tensor",
     grad={
         "data": """
             origin, _ = gather_sequences(row_numbers(data), out.first, lengths)
@@ -56,8 +54,6 @@ def distinct_sequences(data: Array, lengths: Array, keys: Array | None) -> tuple
     "ordered data[sum(lengths)], lengths[B], ordered keys[B]?"
     " -> index(sum(lengths)) kept[sum(node_lengths)], lens node_lengths[S], int64 parents[S] <= S-1,"
     " index(sum(node_lengths)) rows[sum(lengths)], S <= 2*B, sum(node_lengths) <= sum(lengths)",
-    known_as="trie; radix tree; prefix sharing; shared prompts; tree attention; prefix grouper; GRPO groups; "
-    "common prefix; prefix cache",
 )
 def prefix_tree(
     data: Array, lengths: Array, keys: Array | None, *, min_shared: Positive = 1
@@ -89,8 +85,6 @@ def prefix_tree(
     " int64 positions[sum(node_lengths)] <= sum(node_lengths)-1,"
     " int64 previous[sum(node_lengths)] <= sum(node_lengths)-1,"
     " int64 until[sum(node_lengths)] <= sum(node_lengths)",
-    known_as="tree attention mask; FlexAttention mask of a tree; ancestors; position ids of a tree; MagiAttention; "
-    "verl prefix sharing",
 )
 def tree_paths(parents: Array, node_lengths: Array) -> tuple[Array, ...]:
     """Return what each segment of a `prefix_tree` sees, and where each element of the tree stands.

@@ -72,13 +72,14 @@ def prefix_tree(
     ends: list[list[int]] = []
     parting: list[int] = []
     for i, shares in zip(reversed(order), reversed(shared), strict=True):
-        own = {int(lengths[i])}
+        parts = {int(lengths[i])}
         while parting and parting[-1] > shares:
-            own.add(parting.pop())
-        ends.append(sorted(end for end in own if end > shares))
+            parts.add(parting.pop())
+        ends.append(sorted(end for end in parts if end > shares))
         if shares and (not parting or parting[-1] < shares):
             parting.append(shares)
-    node_lengths, parents = [], []
+    node_lengths: list[int] = []
+    parents: list[int] = []
     tree, before, size = np.empty(len(data), np.int64), 0, 0
     path: list[tuple[int, int]] = []  # the end and the number of each segment of the last sequence
     for i, shares, own in zip(order, shared, reversed(ends), strict=True):
