@@ -66,8 +66,8 @@ def prefix_tree(
     is the data. So what is computed for each element of the tree becomes that of sequences by `gather(y, rows)`, and
     its gradient is the sum over the sequences that share it. `tree_paths` gives what attention needs.
 
-    Sequences with different `keys` share nothing, such as those of different images. Sequences with a common prefix of
-    fewer than `min_shared` elements share nothing. NaN is equal to NaN, and 0.0 to -0.0. An empty sequence has no
+    Sequences with different `keys` share nothing, such as those of different images. Sequences whose common prefix
+    has fewer than `min_shared` elements share nothing. NaN is equal to NaN, and 0.0 to -0.0. An empty sequence has no
     segment. Trees are in ascending order of keys, and the parts of one in ascending order of their first elements.
 
     >>> tree = prefix_tree(np.array([5, 6, 7, 5, 6, 8, 9]), np.array([3, 4]))
