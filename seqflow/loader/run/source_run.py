@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
-from seqflow.loader.epoch.table import BatchEntry, Missing, StreamOrder, Table
+from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, StreamOrder, Table
 from seqflow.loader.run.iterator import EpochPlan, Iteration, Run, RunOptions
 from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
 from seqflow.loader.run.making import BatchMaker, BatchResult, BatchTask, finished_batch
@@ -32,7 +34,7 @@ class SourceRun:
         # parts cut pools: those of a later part are not known yet; of single rows there are too many
         cuts = run_options.parts is not None or maker.recipe.of_rows
         reach = None if epoch.steps is None or cuts else self._reach
-        ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach)
+        ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach, run_options.stop)
         self._windows = WindowReader(epoch, maker, run_options, ahead)
         if damaged := maker.recipe.source.damaged:
             self._windows.add_damage(damaged)
@@ -84,6 +86,33 @@ class SourceRun:
             return None
         windows, batches, number = found
         return BatchTask(row, windows, batches, number, batches.size(number), following)
+
+    def rows_passed(self, number: int) -> int | None:
+        """Return the rows to count for a skipped batch; None if its window must be read for that.
+
+        All rows of a window whose batches are all skipped count with the first of them.
+        """
+        table, row = self.table, self.table.find(number)
+        if not table.counted or self.steps is not None or not isinstance(row, BatchEntry):
+            return None
+        stream = table.streams[row.stream]
+        first, stop = stream.span(row.window)
+        begin, end = table.turns.numbers(row.stream, np.array([first, stop - 1])).tolist()
+        if begin < self.epoch.start.batch or not self.run_options.skips.cover(begin, end):
+            return None
+        if number != begin:
+            return 0
+        if isinstance(stream, RowStream):
+            rows = stream.first_row(stop) - stream.first_row(first)
+        else:
+            window = self.epoch.layout.window((row.stream, row.window))
+            assert window is not None
+            ledger = self._windows.maker.known(window, self.epoch.start.epoch)
+            if ledger is None:
+                return None
+            rows = ledger.rows_left
+        self._windows.pass_over(row.stream, [row.window])
+        return rows
 
     def first(self) -> Run:
         """Return a run that gives the first rows; their windows are planned again if this run no longer has them."""

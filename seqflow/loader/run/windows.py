@@ -547,11 +547,11 @@ class WindowMaker:
         ledger.seconds_planning = perf_counter() - started
         return OpenWindow(window, rows, batches, ledger, lengths)
 
-    def known(self, window: Window) -> Ledger | None:
-        """Return the ledger of a window without batches, from the listing and the index; None if it must be read.
+    def known(self, window: Window, epoch: int) -> Ledger | None:
+        """Return the ledger of a window from the listing and the index; None if it must be read.
 
         It is known if no row can be bad or left out by `keep`, and `prepare` keeps the number of rows. Then each
-        row is omitted by its length, or dropped.
+        row is in a batch, or omitted by its length, or dropped.
         """
         if self.index is None or self.recipe.omits_rows:
             return None
@@ -561,7 +561,7 @@ class WindowMaker:
             return None
         ledger = Ledger.of_source(len(lengths), window.filtered)
         move(ledger, selection.skipped, "rows_left", "skipped")
-        move(ledger, ledger.rows_left, "rows_left", "dropped")
+        move(ledger, ledger.rows_left - self.index.rows_in_batches(self.recipe, window, epoch), "rows_left", "dropped")
         return ledger
 
     def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
