@@ -21,7 +21,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.loader import Balance
 from seqflow.loader.plans.balance import Slots, whole_costs
-from seqflow.loader.plans.dealing import deal_pool
+from seqflow.loader.plans.balanced_pools import assign_items
 
 LONGEST = 131_072
 CASES = [
@@ -67,7 +67,7 @@ def measured(
         columns = np.tile(np.arange(ranks), micro * pool)
         slots = Slots(np.repeat(np.arange(pool), step), columns, np.ones(len(own), np.int64))
         began = time.perf_counter()
-        items = deal_pool(whole_costs(own), slots, seed + first)
+        items = assign_items(whole_costs(own), slots, seed + first)
         seconds += time.perf_counter() - began
         dealt[first : first + pool * step] = own[items]
     return *imbalances(dealt, ranks, micro), seconds / len(dealt) * 1e9, seconds

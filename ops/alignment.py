@@ -19,7 +19,6 @@ def _infer_normalized(ctx: InferenceContext) -> None:
 
 @op(
     "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B] -> int64 distance[B]",
-    known_as="Levenshtein distance; tf.edit_distance; word error rate; WER; character error rate; difflib",
     shape=_infer_normalized,
 )
 def edit_distance(p: Array, q: Array, lengths: Array, other: Array, *, normalize: bool = False) -> Array:
@@ -42,7 +41,6 @@ def edit_distance(p: Array, q: Array, lengths: Array, other: Array, *, normalize
 @op(
     "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B]"
     " -> int64 sizes[B] <= minimum(lengths, other)",
-    known_as="longest common subsequence; LCS; ROUGE-L; tf_text.rouge_l",
 )
 def longest_common(p: Array, q: Array, lengths: Array, other: Array) -> Array:
     """Return the length of the longest common subsequence of each pair; an empty sequence has none.
@@ -57,7 +55,6 @@ def longest_common(p: Array, q: Array, lengths: Array, other: Array) -> Array:
 
 @op(
     "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B] -> float64 similarity[B]",
-    known_as="Jaccard index; intersection over union; datasketch jaccard; set similarity of two columns",
     grad=NoDerivative("it compares values"),
 )
 def jaccard(p: Array, q: Array, lengths: Array, other: Array) -> Array:
@@ -86,7 +83,6 @@ def _distinct(values: Array, lengths: Array) -> tuple[Array, Array]:
 @op(
     "float scores[sum(lengths), K], like(scores) transitions[K, K], lengths[B], bool allowed[K, K]?"
     " -> int64 states[sum(lengths)] <= K-1, sum_of(scores) score[B]",
-    known_as="tf_text.viterbi_constrained_sequence; CRF decoding; best path; torchcrf.decode; hidden Markov model",
     moves="",
     grad=NoDerivative("it picks the best path"),
 )

@@ -66,7 +66,6 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
 @op(
     "{like(tensors) tensors[*_]}+ -> joined[*e]",
     caffe2="Concat",
-    known_as="torch.cat; np.concatenate; tf.concat; torch.stack",
     shape=_infer_concat,
     describes={"joined": "joined(sum(tensors))"},
     grad={"tensors": "split_like(d.joined, tensors, axis=axis, parts=len(tensors))"},
@@ -136,7 +135,6 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
 @op(
     "x[*d] -> {pieces[*_]}*parts",
     caffe2="Split, SplitByLengths",
-    known_as="torch.split; np.split; tf.split",
     shape=_infer_split,
     grad={"x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
@@ -174,7 +172,6 @@ def _infer_tile(ctx: InferenceContext) -> None:
 @op(
     "x[*d] -> tiled[*e]",
     caffe2="Tile",
-    known_as="np.tile; torch.Tensor.repeat; tf.tile",
     shape=_infer_tile,
     grad={"x": "tile_backward(d.tiled, x, repeats=repeats)"},
 )
@@ -304,7 +301,6 @@ def _slices(
 @op(
     "x[*d] -> part[*e]",
     caffe2="Slice",
-    known_as="x[a:b, c:d]; tf.slice; torch.narrow",
     shape=_infer_slice,
     grad={"x": "slice_backward(d.part, x, starts=starts, stops=stops, steps=steps, axes=axes)"},
 )
@@ -346,7 +342,6 @@ def _infer_gather_axis(ctx: InferenceContext) -> None:
 @op(
     "data[*d], int indices[*i] -> gathered[*e]",
     caffe2="BatchGather",
-    known_as="torch.index_select dim=1; tf.gather axis=1; np.take axis=1",
     shape=_infer_gather_axis,
     grad={"data": "scatter_axis(d.gathered, indices, data, axis=axis, wrap=wrap)"},
 )

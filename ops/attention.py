@@ -22,9 +22,6 @@ Align = Literal["start", "end"]
     "float q[sum(lengths), G*R, D], lengths[B], like(q) k[sum(kv_lengths), G, D], like(q) v[sum(kv_lengths), G, E],"
     " kv_lengths[B]?=lengths, like(q) slopes[G*R]?"
     " -> out[sum(lengths), G*R, E], sum_of(q) lse[sum(lengths), G*R]",
-    known_as="ragged attention; scaled_dot_product_attention; flash attention; flash_attn_varlen_func; varlen_attn; "
-    "cu_seqlens attention; xformers BlockDiagonalMask; flex_attention document mask; multi-head attention; "
-    "grouped-query attention; ALiBi; sliding window attention; self-attention; cross-attention",
     grad={
         "q, k, v, slopes": """
             attention_within_backward(
@@ -85,7 +82,6 @@ def attention_within(
     " like(lse) d_lse[sum(lengths), G*R], lengths[B], kv_lengths[B]?=lengths, like(q) slopes[G*R]?"
     " -> like(q) grad_q[sum(lengths), G*R, D], like(q) grad_k[sum(kv_lengths), G, D],"
     " like(q) grad_v[sum(kv_lengths), G, E], like(q) grad_slopes[G*R]",
-    known_as="gradient of scaled_dot_product_attention; flash attention backward",
     moves="",
     grad=NoDerivative("the second derivative of attention is not there"),
 )
@@ -191,7 +187,6 @@ def _form(
 
 @op(
     "float x[N, *e, D], number positions[N, *p] -> out[N, *e, D]",
-    known_as="RoPE; rotary embedding; rotary position embedding; apply_rotary_pos_emb; mRoPE; position embedding",
     grad={
         "x": """
             rotary(

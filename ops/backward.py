@@ -42,7 +42,6 @@ def _infer_product(ctx: InferenceContext) -> None:
 
 @op(
     "float d[*f], float a[*d], float b[*e] -> like(a) grad_a[*d], like(b) grad_b[*e]",
-    known_as="gradient of torch.matmul",
     shape=_infer_product,
     moves="",
     grad={
@@ -83,7 +82,6 @@ def _summed(x: Array, shape: tuple[int, ...]) -> Array:
 
 @op(
     "float a[N, *e, M], float b[N, *e, K] -> sum_of(a, b) sums[M, K]",
-    known_as="np.add.outer",
     grad={"a": "matmul(b, transpose(d.sums))", "b": "matmul(a, d.sums)"},
 )
 def outer_sum(a: Array, b: Array) -> Array:
@@ -104,7 +102,6 @@ def outer_sum(a: Array, b: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], like[B, T>=max(lengths), *d], lengths[B] -> padded[B, T, *d]",
-    known_as="pad with the width of another",
     grad={"like": None, "data": "unpad(d.padded, lengths, side=side)"},
 )
 def pad_like(data: Array, like: Array, lengths: Array, *, side: Side = "right") -> Array:
@@ -122,7 +119,6 @@ def pad_like(data: Array, like: Array, lengths: Array, *, side: Side = "right") 
 
 @op(
     "data[sum(lengths), *d], like[T>=max(lengths), B, *d], lengths[B] -> packed[P=T, B, *d]",
-    known_as="time-major batch with the plan of another",
     grad={"like": None, "data": "unpack_by_time(d.packed, lengths)"},
 )
 def pack_by_time_like(data: Array, like: Array, lengths: Array) -> Array:
@@ -140,7 +136,6 @@ def pack_by_time_like(data: Array, like: Array, lengths: Array) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> products[sum(lengths), *d]",
-    known_as="product of all but one",
     moves="",
     grad={"data": "products_of_others_backward(d.products, data, lengths)"},
 )
@@ -178,7 +173,6 @@ def _steps(lengths: Array) -> list[Array]:
 
 @op(
     "number d[sum(lengths), *d], number data[sum(lengths), *d], lengths[B] -> like(data) back[sum(lengths), *d]",
-    known_as="gradient of a product of others",
     moves="",
     grad=_MORE,
 )
@@ -207,7 +201,6 @@ def _infer_as_like(ctx: InferenceContext) -> None:
 
 @op(
     "number d[*e], number like[*d] -> like(like) back[*d]",
-    known_as="gradient of np.tile",
     shape=_infer_as_like,
     moves="",
     grad={"like": None, "d": "cast_like(tile(d.back, repeats=repeats), d)"},
@@ -229,7 +222,6 @@ def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
 
 @op(
     "number d[*e], number like[*d] -> like(like) back[*d]",
-    known_as="gradient of a slice",
     shape=_infer_as_like,
     moves="",
     grad={
@@ -255,7 +247,6 @@ def slice_backward(
 
 @op(
     "float d[sum(lengths), *d], like(d) y[sum(lengths), *d], lengths[B] -> back[sum(lengths), *d]",
-    known_as="gradient of a ragged softmax",
     moves="",
     grad={
         "d": "softmax_within_backward(d.back, y, lengths)",

@@ -14,7 +14,6 @@ from seqflow.signature import Fill, Positive
 @op(
     "values[sum(lengths)], index(width) indices[sum(lengths)], lengths[B] -> dense[B, width]",
     caffe2="BatchSparseToDense",
-    known_as="id lists as dense columns; multi-hot",
     grad={
         "values": """
             numbers = row_numbers(values)
@@ -48,7 +47,6 @@ def batch_sparse_to_dense(
 @op(
     "dense[B, W], index(W) indices[sum(lengths)], lengths[B] -> values[sum(lengths)]",
     caffe2="BatchDenseToSparse",
-    known_as="nonzero columns as id lists",
     grad={"dense": "scatter_sequences(zeros_like(dense), d.values, indices, lengths)"},
 )
 def batch_dense_to_sparse(dense: Array, indices: Array, lengths: Array) -> Array:
@@ -73,7 +71,6 @@ def _places(lengths: Array, width: int) -> Array:
 @op(
     "number dense[B, W] -> int64 values[sum(lengths)] <= W-1, int64 lengths[B] <= W",
     caffe2="DenseVectorToIdList",
-    known_as="positions of ones",
 )
 def dense_to_id_list(dense: Array) -> tuple[Array, Array]:
     """Return the columns of each row with a value above 0: a vector of flags or counts as a list of ids.

@@ -17,8 +17,6 @@ from seqflow.signature import NonNegative
 @op(
     "number x[N, *i], number boundaries[K] -> int64 buckets[N, *i] <= maximum(K, nan|0)",
     caffe2="Bucketize",
-    known_as="torch.bucketize; np.digitize; tf.searchsorted; pd.cut; quantile bins; calibration by bins; "
-    "histogram binning calibration",
 )
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
     """Return the bucket of each number, 0 to K: the number of the ascending `boundaries` that are below it.
@@ -73,7 +71,6 @@ def check_boundaries(boundaries: Array, lengths: Array | None = None) -> None:
     "number x[B, D], number boundaries[sum(lengths)], index(D) columns[M], lengths[M]"
     " -> int64 buckets[B, M] <= maximum(max(lengths), nan|0)",
     caffe2="BatchBucketize",
-    known_as="np.digitize per column; tf.feature_column.bucketized_column",
 )
 def batch_bucketize(
     x: Array, boundaries: Array, columns: Array, lengths: Array, *, nan: NonNegative | None = None

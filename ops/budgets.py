@@ -25,9 +25,6 @@ def _refuse_other_number(columns: int, given: int) -> None:
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+, int budget[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= maximum(*lengths)}*columns",
-    known_as="tf_text.RoundRobinTrimmer; tf_text.WaterfallTrimmer; tf_text.ShrinkLongestTrimmer; tokenizer "
-    "truncation longest_first; only_second; pair truncation; truncate two columns to one length; "
-    "token budget of a row; whole words in turns; trim word pieces",
     shape=_check_columns,
     depends={"lengths": "lengths, budget"},
     grad=MovedRows(),

@@ -14,11 +14,6 @@ from seqflow.signature import NonNegative
 @op(
     "int ids[N] -> index(N) order[sum(lengths)], int64 lengths[num_segments|S], index(sum(lengths)) back[N],"
     " S <= max(ids)+1, sum(lengths) <= N",
-    known_as="df.groupby; torch_scatter.scatter; torch_scatter.scatter_std; torch_scatter.scatter_mul; stable "
-    "sort by id; unsorted_segment_prod; unsorted_segment_std; unsorted_segment_var; "
-    "unsorted_segment_any; softmax by id; softmax_by_id; cumsum_by_id; rank_by_id; shift_by_id; "
-    "df.groupby.transform; group by key; jax.ops.segment_prod; df.groupby.nth; df.groupby.shift; "
-    "df.groupby.head; tokens of each expert; load balancing loss; torch_scatter.scatter_softmax by id",
     rows={"S": "groups(ids, num_segments)"},
 )
 def group_order(
@@ -55,10 +50,7 @@ def group_order(
     return order, lengths, back
 
 
-@op(
-    "int ids[N] -> int64 positions[N]",
-    known_as="cumcount; df.groupby.cumcount; number of earlier rows with the same id",
-)
+@op("int ids[N] -> int64 positions[N]")
 def positions_by_id(ids: Array) -> Array:
     """Return the number of earlier rows with the same id: the position of each row among them, from 0.
 

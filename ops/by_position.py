@@ -41,8 +41,6 @@ def _infer_dtype(ctx: InferenceContext) -> None:
 @op(
     "number data[sum(lengths), *d], lens lengths[sum(groups)], groups[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := lengths_max(lengths, groups)",
-    known_as="ak.sum axis=0; tf.reduce_sum ragged axis=1; reduce position by position; sum of sequences; "
-    "tf.math.segment_sum of ragged rows; element-wise sum of lists",
     shape=_infer_dtype,
     grad={"data": _positions_back},
 )

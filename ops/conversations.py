@@ -28,7 +28,6 @@ def _check_template(attributes: Mapping[str, Any]) -> None:
     "uint8 content[sum(content_lengths)], uint8 role[sum(role_lengths)],"
     " lens content_lengths[sum(lengths)], lens role_lengths[sum(lengths)], lengths[B]"
     " -> int32 values[sum(lengths')], int64 lengths'[B], int32 labels[sum(lengths')]",
-    known_as="apply_chat_template; assistant masks; sft labels -100",
     files=_check_template,
 )
 def tokenize_chat(

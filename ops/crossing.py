@@ -15,7 +15,6 @@ from seqflow.signature import NonNegative, Positive
 @op(
     "{int data[sum(lengths)], lengths[B]}+"
     " -> int64 values[sum(lengths')] <= num_buckets-1, int64 lengths'[B] := mul(*lengths)",
-    known_as="tf.feature_column.crossed_column; tf.ragged.cross; feature crosses",
 )
 def cross_features(
     data: list[Array], lengths: list[Array], *, num_buckets: Positive, seed: NonNegative = 0

@@ -17,9 +17,6 @@ from seqflow.signature import Ints, NonNegative, Positive
 @op(
     "int tokens[sum(lengths)], lengths[B], lens words[sum(counts)]?, counts[B]?"
     " -> values[sum(lengths)], labels[sum(lengths)], bool chosen[sum(lengths)]",
-    known_as="DataCollatorForLanguageModeling; DataCollatorForWholeWordMask; masked language modelling; BERT "
-    "masking; MLM; whole word masking; tf_text.mask_language_model; keras_hub MaskedLMMaskGenerator; "
-    "random masking of tokens; masked_lm_positions; masked positions padded",
     random="seed",
 )
 def mask_tokens(
@@ -114,7 +111,6 @@ def _random_ids(bits: Array, banned: Array, vocabulary_size: int) -> Array:
 
 @op(
     "lengths[B] -> bool noise[sum(lengths)]",
-    known_as="random_spans_noise_mask; T5 span masking; random spans; UL2 denoiser",
     random="seed",
 )
 def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0, seed: NonNegative) -> Array:
@@ -156,8 +152,6 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     "int tokens[sum(lengths)], bool noise[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths,"
     " targets[sum(target_lengths)], int64 target_lengths[B] <= lengths + lengths",
-    known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; denoise; "
-    "sentinels; FlaxDataCollatorForT5MLM; T5; seqio random_spans_helper; one sentinel; nonnoise_span_to_sentinel",
     moves="",
 )
 def span_corrupt(
@@ -205,7 +199,6 @@ def span_corrupt(
 @op(
     "int tokens[sum(lengths)], lengths[B], int cuts[B, 2]?"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths + 3",
-    known_as="FIM; fill in the middle; Megatron FIM; prefix suffix middle; PSM; SPM; code infilling",
     random="seed",
 )
 def fill_in_middle(

@@ -43,7 +43,6 @@ def _infer_matmul(ctx: InferenceContext) -> None:
 @op(
     "float a[*d], float b[*e] -> sum_of(a, b) product[*f]",
     caffe2="BatchMatMul",
-    known_as="torch.matmul; np.matmul",
     shape=_infer_matmul,
     grad={"a, b": "matmul_backward(d.product, a, b)"},
 )
@@ -82,7 +81,6 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 @op(
     "float x[N, *e, K], float weight[M, K], float bias[M]? -> sum_of(x, weight) y[N, *e, M]",
     caffe2="FC, FCTransposed",
-    known_as="torch.nn.Linear; tf.keras.layers.Dense",
     grad={"x": "matmul(d.y, weight)", "weight": "outer_sum(d.y, x)", "bias": "sum_to(d.y, bias)"},
 )
 def fc(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -112,7 +110,6 @@ def _at_least_float32(x: Array) -> Array:
 @op(
     "float x[N, *e, K] -> y[N, *e, K]",
     caffe2="Softmax",
-    known_as="torch.softmax; tf.nn.softmax",
     grad={"x": "cast_like(out.y * (d.y - reduce_sum(d.y * out.y, axes=-1, keepdims=True)), x)"},
 )
 def softmax(x: Array) -> Array:
@@ -147,7 +144,6 @@ def _layer_norm_back(weight: bool) -> str:
 @op(
     "float x[N, *e, K], float weight[K]?, float bias[K]? -> y[N, *e, K]",
     caffe2="LayerNorm",
-    known_as="torch.nn.LayerNorm",
     grad={
         "x": _layer_norm_back,
         "weight": "sum_to(d.y * layer_norm(x, epsilon=epsilon), weight)",
@@ -184,7 +180,6 @@ def layer_norm(
 @op(
     "float data[N, *d], number scale[N] -> divided[N, *d]",
     caffe2="SquareRootDivide",
-    known_as="divide each row by the root of its length",
     grad={
         "data": "square_root_divide(d.divided, scale)",
         "scale": """
@@ -216,7 +211,6 @@ def square_root_divide(data: Array, scale: Array) -> Array:
 @op(
     "float x[N, *d] -> y[N, *d], bool kept[N, *d]",
     caffe2="Dropout",
-    known_as="torch.nn.Dropout; tf.nn.dropout",
     random="seed",
     grad={"x": "where(out.kept, d.y / (1 - ratio), 0.0)"},
 )
@@ -251,7 +245,6 @@ def _infer_cast(ctx: InferenceContext) -> None:
 @op(
     "x[*d] -> dtype y[*d]",
     caffe2="Cast",
-    known_as="torch.Tensor.to; np.ndarray.astype; tf.cast",
     shape=_infer_cast,
     grad={"x": "cast_like(d.y, x)"},
 )

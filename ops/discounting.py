@@ -38,10 +38,6 @@ def _last_back(reverse: bool) -> str:
 @op(
     "number x[sum(lengths), *d], number discount[sum(lengths)], lengths[B], number last[B, *d]?"
     " -> mean_of(x) y[sum(lengths), *d]",
-    known_as="discounted sum; discounted return; discounted cumsum; rewards to go; scipy.signal.lfilter; "
-    "generalised advantage estimation; GAE; exponentially weighted mean; exponential moving average; EMA; df.ewm; "
-    "decayed counts; torch_discounted_cumsum; rlax.lambda_returns; n-step returns; masked advantages; multi turn "
-    "advantages; rolling decay",
     grad={"x": _x_back, "discount": _discount_back, "last": _last_back},
 )
 def discounted_sum_within(

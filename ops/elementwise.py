@@ -50,22 +50,6 @@ _ORIGINS = {
     "where": "Where",
 }  # fmt: skip
 """Operators of Caffe2, by the names of functions."""
-_KNOWN_AS = {
-    "abs": "np.absolute", "acos": "np.arccos", "acosh": "np.arccosh", "add": "torch.add; tf.add_n; x + y",
-    "asin": "np.arcsin", "asinh": "np.arcsinh", "atan": "np.arctan", "atan2": "np.arctan2", "atanh": "np.arctanh",
-    "bitwise_and": "x & y", "bitwise_not": "np.invert", "bitwise_or": "x | y", "bitwise_xor": "x ^ y",
-    "bool": "torch.Tensor.bool", "clip": "torch.clamp; tf.clip_by_value",
-    "div": "np.divide; np.true_divide; x / y", "equal": "torch.eq", "float16": "torch.Tensor.half",
-    "float32": "torch.Tensor.float", "float64": "torch.Tensor.double", "greater": "torch.gt",
-    "greater_equal": "torch.ge", "int32": "torch.Tensor.int", "int64": "torch.Tensor.long; int",
-    "less": "torch.lt", "less_equal": "torch.le", "logaddexp": "log of a sum of two exponentials",
-    "lshift": "np.left_shift", "maximum": "np.maximum; max; elementwise max",
-    "minimum": "np.minimum; min; elementwise min", "mul": "np.multiply; x * y", "neg": "np.negative",
-    "not_equal": "torch.ne", "pow": "np.power", "relu": "torch.nn.ReLU", "remainder": "np.mod; tf.math.floormod",
-    "round": "np.rint", "rshift": "np.right_shift", "rsqrt": "1 / sqrt", "sigmoid": "scipy.special.expit",
-    "sub": "np.subtract; x - y", "where": "torch.where; np.where; pc.if_else",
-}  # fmt: skip
-"""Names in other libraries, by the names of functions."""
 _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
@@ -91,7 +75,7 @@ def _declare(row: Function) -> OpDef:
     return _described(
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
-            caffe2=_ORIGINS.get(row.name), known_as=_KNOWN_AS.get(row.name, ""), shape=_shape_of(row),
+            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
             claimed=_claims_of(row.name), grad=_gradients_of(row),
         )
     )  # fmt: skip
@@ -312,7 +296,7 @@ register(
     _described(
         OpDef(
             "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
-            cleandoc(_expression.__doc__ or ""), known_as="numexpr.evaluate; df.eval; pnnx.Expression",
+            cleandoc(_expression.__doc__ or ""),
             shape=_shape_of_expression, variadic=True, expression=_EXPR.name,
             claimed=Claims(value=_value_of_expression),
         )

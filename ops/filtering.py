@@ -18,7 +18,6 @@ from seqflow.signature import Fill, NonNegative, Scalar
 @op(
     "data[N, *d], bool mask[N] -> rows[K, *d], index(N) positions[K], K <= N",
     caffe2="BooleanMask",
-    known_as="torch.masked_select; tf.boolean_mask; tf.ragged.boolean_mask; filter elements",
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
     grad={"data": "scatter_rows(d.rows, out.positions, data)"},
@@ -37,7 +36,6 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
 @op(
     "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
     caffe2="BooleanUnmask",
-    known_as="undo masks; masked_scatter",
     grad=MovedRows(fill="fill"),
 )
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None = None) -> Array:
@@ -74,7 +72,6 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None 
 @op(
     "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B] <= lengths",
     caffe2="BooleanMaskLengths",
-    known_as="tf.ragged.boolean_mask; lengths after a mask",
     describes={"lengths": "select(sum(lengths), mask)"},
 )
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
@@ -91,9 +88,6 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 @op(
     "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := boolean_mask_lengths(mask, lengths)",
-    known_as="zero after the mask of a row; masked fill of sequences; attention mask on values; valid mask of "
-    "a reducer; masked mean per row; masked max per row; skip nulls; skipna; nanmean per row; drop "
-    "nulls; array_compact; list.filter",
     grad=MovedRows(),
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
@@ -115,10 +109,7 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
 
-@op(
-    "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] <= lengths",
-    known_as="fluid.layers.sequence_erase; remove tokens; remove stop words",
-)
+@op("int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] <= lengths")
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
     """Drop every id that is one of `tokens`, an id or a list of ids; a sequence that becomes empty stays.
 
@@ -143,7 +134,6 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     "data[sum(lengths), *d], bool keep[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[K] := boolean_mask(lengths, keep), K <= B,"
     " sum(lengths') <= sum(lengths)",
-    known_as="datasets.filter; df.groupby.filter; filter rows by a condition; drop empty sequences",
     rows={"K": "select(B, keep)"},
     grad=MovedRows(),
 )
@@ -161,7 +151,6 @@ def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, A
 @op(
     "int data[sum(lengths)], lengths[B] -> dropped[sum(lengths)]",
     caffe2="SparseItemwiseDropoutWithReplacement",
-    known_as="drop random ids; word dropout",
     random="seed",
 )
 def dropout_ids(
@@ -185,7 +174,6 @@ def dropout_ids(
 @op(
     "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] <= maximum(lengths, 1)",
     caffe2="SparseDropoutWithReplacement",
-    known_as="drop random rows",
     random="seed",
 )
 def dropout_sequences(

@@ -16,7 +16,6 @@ from seqflow.signature import NonNegative, Positive
 @op(
     "int tokens[sum(lengths)], lengths[B]"
     " -> uint64 values[sum(lengths')], int64 lengths'[B] := maximum(lengths - (n - 1), 0)",
-    known_as="shingles; n-gram hashes; datatrove decontamination n-grams; rolling hash; hashed n-grams",
 )
 def hash_ngrams(
     tokens: Array, lengths: Array, *, n: Positive = 13, seed: NonNegative = 0
@@ -40,10 +39,7 @@ def _grams(tokens: Array, lengths: Array, n: int, seed: int) -> tuple[Array, Arr
     return kernels.hash_grams(ids, lengths, min(n, len(ids) + 1), kernels.hash_state(seed)), counts
 
 
-@op(
-    "int tokens[sum(lengths)], uint64 known[K], lengths[B] -> float64 share[B]",
-    known_as="decontamination; overlap with an evaluation set; n-gram contamination; bigcode decontaminate",
-)
+@op("int tokens[sum(lengths)], uint64 known[K], lengths[B] -> float64 share[B]")
 def ngram_overlap(
     tokens: Array, known: Array, lengths: Array, *, n: Positive = 13, seed: NonNegative = 0
 ) -> Array:
@@ -61,11 +57,7 @@ def ngram_overlap(
     return kernels.segment_reduce("sum", found, counts) / np.maximum(counts, 1)
 
 
-@op(
-    "uint64 shingles[sum(lengths)], lengths[B] -> uint64 signature[B, num_perm]",
-    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates; SimHash; bands and "
-    "rows of a threshold",
-)
+@op("uint64 shingles[sum(lengths)], lengths[B] -> uint64 signature[B, num_perm]")
 def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: NonNegative = 1) -> Array:
     """Return the least of (a * x + b) mod 2**61 - 1 over each set of hashes, for `num_perm` pairs a, b.
 
@@ -93,10 +85,7 @@ def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: 
     return signature.view(np.uint64)
 
 
-@op(
-    "int pairs[M, 2] -> int64 roots[num_rows] <= num_rows-1",
-    known_as="union find; clusters of pairs; scipy.sparse.csgraph.connected_components; weakly connected components",
-)
+@op("int pairs[M, 2] -> int64 roots[num_rows] <= num_rows-1")
 def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
     """Return the least row of the component of each row, of those that pairs of rows connect.
 
@@ -126,12 +115,7 @@ def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
     return roots
 
 
-@op(
-    "{ordered keys[N]}+ -> index(N) first[N]",
-    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url dedup; "
-    "dedup; drop duplicates; keep the last duplicate; deduplicate against an index; sentence deduplication; "
-    "repeated runs in documents",
-)
+@op("{ordered keys[N]}+ -> index(N) first[N]")
 def first_of_equal(keys: list[Array]) -> Array:
     """Return the row of the first of equal keys, for each row: a row that is its own first stays.
 
@@ -151,12 +135,7 @@ def first_of_equal(keys: list[Array]) -> Array:
     return first[codes]
 
 
-@op(
-    "uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]",
-    known_as="Gopher repetition; duplicate line fraction; duplicate n-gram fraction; repeated lines; repeated "
-    "paragraphs; top n-gram; quality filter; fraction of duplicates; repeated n-grams of words; find_all_duplicate; "
-    "repeating duplicate n-grams; share of distinct lines",
-)
+@op("uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]")
 def repetition_shares(
     pieces: Array, sizes: Array, counts: Array, *, n: Positive = 1, top: bool = False
 ) -> Array:

@@ -14,8 +14,6 @@ from seqflow.signature import NonNegative, Positive
 @op(
     "int x[N, *i] -> int64 ids[N, *i] <= num_buckets-1",
     caffe2="IndexHash",
-    known_as="torchrec.modules.hash; tf.keras.layers.Hashing; hashing trick; sample rows by hash; "
-    "SamplerFilter",
 )
 def hash_indices(
     x: Array,
@@ -61,10 +59,7 @@ def _as_caffe2(x: Array, num_buckets: int, seed: int) -> Array:
     return hashed.view(signed).astype(np.int64) % num_buckets
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> int64 ids[B] <= num_buckets-1",
-    known_as="tf.strings.to_hash_bucket_fast; FeatureHasher; hashing trick of strings",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 ids[B] <= num_buckets-1")
 def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: NonNegative = 0) -> Array:
     """Hash each string, a sequence of bytes, into a bucket from 0 to `num_buckets - 1`; the same on every machine.
 
@@ -79,10 +74,7 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
     return kernels.hash_strings(data, lengths, _state(seed), num_buckets)
 
 
-@op(
-    "int x[N, *i] -> int64 hashes[N, *i]",
-    known_as="hash of ids; train and test split by id; farm_fingerprint",
-)
+@op("int x[N, *i] -> int64 hashes[N, *i]")
 def hash(x: Array, *, seed: NonNegative = 0) -> Array:
     """Hash each integer, for splits and samples; the same on every machine, for any integer dtype, and in filters.
 
@@ -101,10 +93,7 @@ def hash(x: Array, *, seed: NonNegative = 0) -> Array:
     return kernels.hash_ids(_signed(x), _state(seed), kernels.HASHES)
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B]",
-    known_as="hash of texts; train and test split by key",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B]")
 def hash_text(data: Array, lengths: Array, *, seed: NonNegative = 0) -> Array:
     """Hash each text, a sequence of bytes, for splits and samples; the same on every machine, and in filters.
 

@@ -14,7 +14,6 @@ from seqflow.registry import MovedRows, NoDerivative, op
 @op(
     "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
     caffe2="Unique",
-    known_as="torch.unique; np.unique; tf.unique; pd.factorize",
     grad=NoDerivative("it picks by value"),
 )
 def unique(x: Array) -> tuple[Array, Array, Array]:
@@ -29,7 +28,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     return kernels.gather(x, first), inverse, counts
 
 
-@op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements", known_as="df.duplicated")
+@op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements")
 def find_duplicates(x: Array) -> Array:
     """Return the positions of values that have occurred before, in ascending order. NaN is equal to NaN.
 
@@ -44,7 +43,6 @@ def find_duplicates(x: Array) -> Array:
 @op(
     "ordered x[N], like(x) queries[M, *i] -> index(N) positions[M, *i] <= maximum(N-1, missing)",
     caffe2="Find",
-    known_as="np.isin; pc.index_in; where an id is",
 )
 def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     """Return the position in `x` of each of `queries`: the last one of equal elements, `missing` if there is none.
@@ -66,10 +64,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     return positions.reshape(queries.shape)
 
 
-@op(
-    "ordered data[N, *i], like(data) values[K] -> bool found[N, *i]",
-    known_as="np.isin; torch.isin; pc.is_in; df.isin; SQL in; is one of a list",
-)
+@op("ordered data[N, *i], like(data) values[K] -> bool found[N, *i]")
 def isin(data: Array, values: Array) -> Array:
     """Return whether each element is one of `values`, a list for all rows; NaN is equal to NaN.
 
@@ -84,9 +79,6 @@ def isin(data: Array, values: Array) -> Array:
 @op(
     "ordered data[sum(lengths)], lengths[B], like(data) other[sum(other_lengths)], lens other_lengths[B]"
     " -> bool found[sum(lengths)]",
-    known_as="isin per row; np.isin per row; list contains; has any of; intersection of two lists per row; set "
-    "difference per row; jaccard similarity; list.set_intersection; array_intersect; array_except; "
-    "list_has_all; has all of; array_contains; map_concat; later key wins",
 )
 def isin_within(data: Array, lengths: Array, other: Array, other_lengths: Array) -> Array:
     """Return whether each value is among those of the other column in the same row; NaN is equal to NaN.
@@ -109,7 +101,6 @@ def isin_within(data: Array, lengths: Array, other: Array, other_lengths: Array)
 @op(
     "data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N",
     caffe2="RemoveDataBlocks",
-    known_as="np.delete; df.drop",
     depends={"M": "indices"},
     grad=MovedRows(),
 )
@@ -128,7 +119,6 @@ def remove_rows(data: Array, indices: Array) -> Array:
     "{like(data) data[sum(lengths)], lengths[B]}+"
     " -> values[sum(lengths')], int64 lengths'[B] <= add(*lengths)",
     caffe2="MergeIdLists",
-    known_as="union of id lists; set union per row",
     grad=NoDerivative("it picks by value"),
 )
 def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

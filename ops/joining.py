@@ -11,9 +11,6 @@ from seqflow.registry import MovedRows, op
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
-    known_as="tf.concat axis=1 ragged; ak.concatenate axis=1; fluid.layers.sequence_concat; "
-    "concatenate two ragged features; join two list columns; pl.concat_str; "
-    "concat strings; pc.binary_join_element_wise",
     grad=MovedRows(),
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
@@ -37,7 +34,6 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
-    known_as="zip sequences; tf.data.Dataset.interleave; zip lists",
     grad=MovedRows(),
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

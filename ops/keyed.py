@@ -24,11 +24,7 @@ Duplicates = Literal["raise", "join"]
 """Treatment of a key that a row has twice: raise OpError, or join the lists, in the order of the row."""
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> int64 keys[B]",
-    known_as="regex on names; pc.match_substring_regex; re.search; remove listed texts; StringNormalizer "
-    "stopwords",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 keys[B]")
 def match_names(data: Array, lengths: Array, *, names: Any) -> Array:
     """Return the position of each string in `names`, a list of texts; -1 if it is not among them.
 
@@ -60,7 +56,6 @@ def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
     " int64 keys'[sum(counts')], int64 counts'[B] <= counts, sum(lengths') <= sum(lengths)",
-    known_as="KeyedJaggedTensor[key]",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts", "counts": "keys, counts"},
     grad=MovedRows(),
 )
@@ -86,7 +81,6 @@ def keyed_select(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 keys'[sum(counts)],"
     " sum(lengths') <= sum(lengths)",
-    known_as="KeyedJaggedTensor.permute; fbgemm.permute_2D_sparse_data",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts"},
     grad=MovedRows(),
 )
@@ -117,7 +111,6 @@ def keyed_permute(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*names,"
     " sum(lengths') <= sum(lengths)",
-    known_as="KeyedJaggedTensor.split; KeyedJaggedTensor.to_dict",
     depends={"lengths": "keys, lengths, counts"},
     grad=MovedRows(),
 )
@@ -142,7 +135,6 @@ def keyed_split(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*groups,"
     " sum(lengths') <= sum(lengths)",
-    known_as="KeyedTensor.regroup",
     depends={"lengths": "keys, lengths, counts"},
     grad=MovedRows(),
 )
@@ -203,7 +195,6 @@ def _grouped(
     "{like(data) data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
     " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
-    known_as="KeyedJaggedTensor.concat",
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
     grad=MovedRows(),
 )

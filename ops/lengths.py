@@ -17,8 +17,6 @@ MAX_INT32 = np.iinfo(np.int32).max
 @op(
     "lengths[B] -> offset(sum(lengths)) offsets[B+1]",
     caffe2="LengthsToOffsets",
-    known_as="asynchronous_complete_cumsum; fbgemm.asynchronous_complete_cumsum; row_splits; indptr; "
-    "np.cumsum of lengths; crow_indices",
 )
 def lengths_to_offsets(lengths: Array) -> Array:
     """Return the start of each sequence, with the total at the end (Arrow's offsets, `cu_seqlens`).
@@ -33,8 +31,6 @@ def lengths_to_offsets(lengths: Array) -> Array:
 
 @op(
     "int offsets[B+1] -> int64 lengths[B], sum(lengths) <= max(offsets)",
-    known_as="row_lengths; fbgemm.offsets_to_lengths; np.diff of offsets; row_splits to row_lengths; "
-    "RaggedTensor.from_row_splits; ak.num",
     inverse="lengths_to_offsets",
 )
 def offsets_to_lengths(offsets: Array) -> Array:
@@ -58,10 +54,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
     return np.diff(offsets).astype(np.int64, copy=False)
 
 
-@op(
-    "lengths[B] -> int32 cu_seqlens[B+1] := lengths_to_offsets(lengths)",
-    known_as="cu_seqlens; flash attention cu_seqlens",
-)
+@op("lengths[B] -> int32 cu_seqlens[B+1] := lengths_to_offsets(lengths)")
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
     """Return offsets in int32, as kernels for variable-length attention take them.
 
@@ -80,8 +73,6 @@ def lengths_to_cu_seqlens(lengths: Array) -> Array:
 @op(
     "lengths[B] -> index(B) ids[sum(lengths)]",
     caffe2="LengthsToSegmentIds",
-    known_as="value_rowids; np.repeat(np.arange(n), lengths); torch.repeat_interleave of arange; "
-    "lengths to segment ids; torch_geometric batch vector; ptr to index",
 )
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """Return the index of each row's sequence; an empty sequence does not appear.
@@ -95,7 +86,6 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
 @op(
     "int ids[N] -> int64 lengths[num_segments|S], S <= max(ids)+1, sum(lengths) <= N",
     caffe2="SegmentIdsToLengths",
-    known_as="np.bincount of segment ids; RaggedTensor.from_value_rowids",
     inverse="lengths_to_segment_ids if num_segments",
     rows={"S": "groups(ids, num_segments)"},
     describes={"lengths": "N"},
@@ -115,7 +105,6 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
 @op(
     "lengths[B] -> offset(sum(lengths)) ranges[B, 2]",
     caffe2="LengthsToRanges",
-    known_as="starts and lengths; row_starts",
 )
 def lengths_to_ranges(lengths: Array) -> Array:
     """Return the first row and the length of each sequence; an empty one starts where the next one does.
@@ -131,7 +120,6 @@ def lengths_to_ranges(lengths: Array) -> Array:
 @op(
     "int ids[N] -> offset(N) ranges[num_segments|S, 2], S <= max(ids)+1",
     caffe2="SegmentIdsToRanges",
-    known_as="segment starts and lengths",
     rows={"S": "groups(ids, num_segments)"},
 )
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
@@ -151,7 +139,6 @@ def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None
 @op(
     "lengths[B] -> position(lengths) positions[sum(lengths)]",
     caffe2="LengthsRangeFill",
-    known_as="position ids; df.groupby.cumcount; arange per row",
 )
 def lengths_to_positions(lengths: Array) -> Array:
     """Return the position of each row inside its sequence, from 0; an empty sequence does not appear.
@@ -162,7 +149,7 @@ def lengths_to_positions(lengths: Array) -> Array:
     return kernels.lengths_to_positions(lengths)
 
 
-@op("lengths[B] -> float32 weights[sum(lengths)]", caffe2="LengthsToWeights", known_as="one over the length")
+@op("lengths[B] -> float32 weights[sum(lengths)]", caffe2="LengthsToWeights")
 def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
     """Return a weight of `1 / length**power` for each row of a sequence; an empty sequence does not appear.
 
@@ -174,7 +161,7 @@ def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
     return kernels.expand(weights, lengths)
 
 
-@op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape", known_as="uniform_row_length")
+@op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape")
 def lengths_to_shape(lengths: Array) -> Array:
     """Return the shape of sequences of equal length: their number, and their length.
 
@@ -193,7 +180,6 @@ def lengths_to_shape(lengths: Array) -> Array:
 @op(
     "lengths[B] -> int64 parts[n*B] <= (max(lengths) + n-1)//n, sum(parts) <= sum(lengths)",
     caffe2="LengthsSplit",
-    known_as="batch sizes of a split",
 )
 def lengths_split(lengths: Array, *, n: Positive) -> Array:
     """Split each length into `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
@@ -212,7 +198,6 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
 @op(
     "lens inner[sum(outer)], outer[B]"
     " -> int64 lengths[B] := lengths_sum(inner, outer) <= max(inner)*outer, sum(lengths) <= sum(inner)",
-    known_as="ak.flatten axis=1; RaggedTensor.merge_dims; flatten one level of nesting; two levels to one",
 )
 def collapse_lengths(inner: Array, outer: Array) -> Array:
     """Return the number of rows of each outer sequence: two levels become one. An empty outer sequence has 0 rows.
@@ -223,7 +208,7 @@ def collapse_lengths(inner: Array, outer: Array) -> Array:
     return kernels.segment_reduce("sum", inner, outer).astype(np.int64, copy=False)
 
 
-@op("lengths[B], lens other[B] ->", known_as="assert equal row_lengths", same=("lengths", "other"))
+@op("lengths[B], lens other[B] ->", same=("lengths", "other"))
 def same_lengths(lengths: Array, other: Array) -> None:
     """Declare that two columns have the same lengths, row by row: for instance tokens and their labels.
 
@@ -245,7 +230,7 @@ def _unify_rows(ctx: InferenceContext) -> None:
     ctx.same_rows("data", "other")
 
 
-@op("data[N, *d], other[M, *e] ->", known_as="assert equal rows", shape=_unify_rows)
+@op("data[N, *d], other[M, *e] ->", shape=_unify_rows)
 def same_rows(data: Array, other: Array) -> None:
     """Declare that row i of one tensor belongs to row i of the other, although they come from different places.
 

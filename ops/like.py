@@ -13,7 +13,7 @@ from seqflow.shape import InferenceContext
 from seqflow.signature import Ints, Positive
 
 
-@op("like[*d] -> like(like) zeros[*d]", known_as="torch.zeros_like; np.zeros_like", grad={"like": None})
+@op("like[*d] -> like(like) zeros[*d]", grad={"like": None})
 def zeros_like(like: Array) -> Array:
     """Return zeros with the shape and dtype of a tensor.
 
@@ -23,7 +23,7 @@ def zeros_like(like: Array) -> Array:
     return np.zeros(like.shape, like.dtype)
 
 
-@op("x[*d] -> y[*d]", known_as="torch.Tensor.detach; tf.stop_gradient", grad={"x": None})
+@op("x[*d] -> y[*d]", grad={"x": None})
 def stop_gradient(x: Array) -> Array:
     """Return the same tensor, and stop gradients from flowing back through it (torch: `detach`).
 
@@ -33,7 +33,7 @@ def stop_gradient(x: Array) -> Array:
     return x
 
 
-@op("float x[] -> one[]", known_as="torch.ones_like; np.ones_like", grad={"x": None})
+@op("float x[] -> one[]", grad={"x": None})
 def one_like(x: Array) -> Array:
     """Return 1 in the dtype of a scalar: the gradient that a loss starts with.
 
@@ -45,7 +45,6 @@ def one_like(x: Array) -> Array:
 
 @op(
     "number x[*d], number like[*e] -> like(like) y[*d]",
-    known_as="torch.Tensor.type_as",
     grad={"like": None, "x": "cast_like(d.y, x)"},
     moves="",
 )
@@ -60,7 +59,6 @@ def cast_like(x: Array, like: Array) -> Array:
 
 @op(
     "x[*e], like[*d] -> reshaped[*d]",
-    known_as="torch.Tensor.view_as",
     grad={"like": None, "x": "reshape_like(d.reshaped, x)"},
 )
 def reshape_like(x: Array, like: Array) -> Array:
@@ -80,7 +78,6 @@ def reshape_like(x: Array, like: Array) -> Array:
 
 @op(
     "number x[*e], number like[*d] -> like(like) sums[*d]",
-    known_as="torch.Tensor.sum_to_size; undo broadcasting",
     grad={"like": None, "x": "cast_like(broadcast_like(d.sums, x), x)"},
     moves="",
 )
@@ -110,7 +107,6 @@ def summed_like(x: Array, axes: tuple[int, ...], like: Array) -> Array:
 
 @op(
     "x[*d], like[*e] -> y[*e]",
-    known_as="torch.Tensor.expand_as; np.broadcast_to",
     grad={"like": None, "x": "sum_to(d.y, x)"},
 )
 def broadcast_like(x: Array, like: Array) -> Array:
@@ -140,7 +136,6 @@ def _infer_spread(ctx: InferenceContext) -> None:
 
 @op(
     "number x[*e], like[*d] -> y[*d]",
-    known_as="spread rows over others",
     shape=_infer_spread,
     grad={"like": None, "x": _spread_gradient},
     moves="",
@@ -168,7 +163,7 @@ def spread(
     return np.broadcast_to(values, like.shape).copy()
 
 
-@op("like[N, *d] -> index(N) numbers[N]", known_as="np.arange of rows; df.index")
+@op("like[N, *d] -> index(N) numbers[N]")
 def row_numbers(like: Array) -> Array:
     """Return the row numbers of a tensor, from 0.
 
@@ -189,7 +184,6 @@ def _infer_list_numbers(ctx: InferenceContext) -> None:
 
 @op(
     "{tensors[_, *_]}+ -> {int64 numbers[_]}*parts",
-    known_as="which list each element is in",
     shape=_infer_list_numbers,
 )
 def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
@@ -213,7 +207,6 @@ def infer_like(ctx: InferenceContext) -> None:
 
 @op(
     "x[*e], {like(like) like[*_]}+ -> {pieces[*_]}*parts",
-    known_as="torch.split by the sizes of others",
     shape=infer_like,
     grad={"like": None, "x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
@@ -239,7 +232,6 @@ def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -
 
 @op(
     "x[R, C, *d] -> rows[N=R*C, *d]",
-    known_as="torch.flatten; np.ravel of each row",
     grad={"x": "reshape_like(d.rows, x)"},
 )
 def flatten_rows(x: Array) -> Array:
@@ -251,7 +243,7 @@ def flatten_rows(x: Array) -> Array:
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
-@op("like[R, C, *d] -> int64 numbers[P=R, C]", known_as="index of each cell of a padded batch")
+@op("like[R, C, *d] -> int64 numbers[P=R, C]")
 def cell_numbers(like: Array) -> Array:
     """Return the numbers of the cells of the first two axes, row by row, from 0: their rows in `flatten_rows`.
 

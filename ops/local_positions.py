@@ -14,9 +14,6 @@ from seqflow.signature import Fill, Positive
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
     " -> rows[sum(picked), *d]",
-    known_as="tf.gather batch_dims=1; tf.batch_gather; batch gather; torch.gather per row; list.gather; "
-    "ragged[:, -2]; negative positions; list_resize; resize each list; pad or cut each sequence to "
-    "its own length; element_at; list.get; nth element of each row",
     grad=MovedRows(fill="fill"),
 )
 def gather_within(
@@ -49,7 +46,6 @@ def gather_within(
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]",
-    known_as="tf.gather batch_dims=1 of a padded batch",
     grad=MovedRows(fill="fill"),
     several="gather_within",
 )
@@ -103,7 +99,6 @@ def _rows_of(
 
 @op(
     "position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]",
-    known_as="each element as a row",
     several="to_rows_within",
 )
 def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
@@ -125,7 +120,6 @@ def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> 
 @op(
     "position(lengths) positions[sum(picked), *d], lengths[B], lens picked[B]"
     " -> index(sum(lengths)) rows[sum(picked), *d]",
-    known_as="each element of a sequence as a row",
 )
 def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences, `picked[i]` of sequence i, into indices of all rows that the lengths describe.
@@ -147,8 +141,6 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     "data[sum(lengths), *d], ordered scores[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k),"
     " position(lengths) positions[sum(lengths')]",
-    known_as="torch.topk per row; tf.math.top_k ragged; groupby top k; df.groupby.nlargest; top-k per user; "
-    "last n; most recent n; latest n per user",
     depends={"positions": "scores, lengths"},
     grad={"data": MovedRows(), "scores": NoDerivative("they only determine which rows are picked")},
 )

@@ -26,8 +26,6 @@ Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_
 
 @op(
     "lengths[B] -> bool mask[B, max_length|max(lengths)]",
-    known_as="tf.sequence_mask; attention mask from lengths; fluid.layers.sequence_mask; padding mask; prefix "
-    "LM mask",
     masks={"mask": "lengths"},
 )
 def lengths_to_mask(
@@ -59,7 +57,6 @@ def lengths_to_mask(
 @op(
     "x[T>=max(lengths), B, *d], lengths[B] -> y[P=T, B, *d]",
     caffe2="VariableLengthSequencePadding",
-    known_as="masked_fill after lengths; fluid.layers.sequence_mask zero",
     grad={"x": "zero_after_length(d.y, lengths)"},
 )
 def zero_after_length(x: Array, lengths: Array) -> Array:
@@ -96,7 +93,6 @@ def _check_bounds_rows(ctx: InferenceContext) -> None:
 @op(
     "x[R, *e], int bounds[K]? -> y[P=R, *e]",
     caffe2="SequenceMask",
-    known_as="tf.sequence_mask; causal mask; torch.tril",
     shape=_check_bounds_rows,
     grad={
         "x": """

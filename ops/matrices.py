@@ -24,9 +24,6 @@ def _infer_product(ctx: InferenceContext) -> None:
 
 @op(
     "float x[sum(lengths), K], like(x) weight[B, P, Q], lengths[B] -> y[sum(lengths), _]",
-    known_as="torch._grouped_mm; pyg segment_matmul; fbgemm.jagged_dense_bmm; jax.lax.ragged_dot; grouped "
-    "matmul; grouped GEMM; a matrix for each sequence; experts' layers; torch.nested matmul; rows "
-    "beyond the groups",
     shape=_infer_product,
     moves="",
     grad={
@@ -77,7 +74,6 @@ def _alike(lengths: Array) -> Iterator[tuple[Array | int, Array | slice]]:
 
 @op(
     "float a[sum(lengths), K], like(a) b[sum(lengths), M], lengths[B] -> product[B, K, M]",
-    known_as="fbgemm.jagged_jagged_bmm; jagged x jagged; covariance per sequence; outer product of sequences",
     moves="",
     grad={
         "a": "segment_matmul(b, d.product, lengths, transpose=True)",
@@ -100,7 +96,6 @@ def lengths_outer_sum(a: Array, b: Array, lengths: Array) -> Array:
 
 @op(
     "float x[N, K], like(x) weight[R, P, Q], index(R) ids[N] -> y[N, _]",
-    known_as="a matrix for each row by index; torch.gather of experts; matmul by relation; RGCN",
     shape=_infer_product,
     moves="",
     grad={
@@ -129,7 +124,6 @@ def gather_matmul(x: Array, weight: Array, ids: Array, *, transpose: bool = Fals
 
 @op(
     "float a[N, K], like(a) b[N, M], index(R) ids[N], float like[R, *d] -> product[R, K, M]",
-    known_as="gradient of a matrix for each row by index",
     moves="",
     grad={
         "a": "gather_matmul(b, d.product, ids, transpose=True)",

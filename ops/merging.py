@@ -19,7 +19,6 @@ from seqflow.signature import Ints
     "data[B, F], bool presence[B, F]"
     " -> values[sum(lengths)], int64 lengths[B] <= F, int64 keys[sum(lengths)]",
     caffe2="MergeDenseFeatureTensors",
-    known_as="torch.cat of dense features",
     depends={"lengths": "presence", "keys": "presence"},
     grad={
         "data": """
@@ -47,7 +46,6 @@ def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> 
     "{like(data) data[B, *d], bool presence[B]}+"
     " -> values[sum(lengths), *d], int64 lengths[B] <= add(*presence), int64 keys[sum(lengths)]",
     caffe2="MergeSingleScalarFeatureTensors",
-    known_as="optional scalar features as one",
     depends={"lengths": "presence", "keys": "presence"},
     grad=MovedRows(),
 )
@@ -75,7 +73,6 @@ def merge_scalar_features(
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 keys[sum(counts)],"
     " int64 counts[B] <= add(*presence), sum(lengths') <= sum(lengths)",
     caffe2="MergeSingleListFeatureTensors",
-    known_as="optional list features as one",
     depends={"lengths": "presence, lengths", "counts": "presence", "keys": "presence"},
     grad=MovedRows(),
 )
@@ -106,7 +103,6 @@ def merge_list_features(
     " int64 value_keys'[sum(lengths')], int64 keys[sum(counts)], int64 counts[B] <= add(*presence),"
     " sum(lengths') <= sum(lengths)",
     caffe2="MergeSingleMapFeatureTensors",
-    known_as="optional map features as one",
     depends={
         "lengths": "presence, lengths",
         "counts": "presence",
@@ -144,7 +140,6 @@ def merge_map_features(
     "{like(data) data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= add(*lengths), int64 keys'[sum(lengths')]",
     caffe2="MergeMultiScalarFeatureTensors",
-    known_as="many scalar features by id",
     depends={"lengths": "lengths", "keys": "keys, lengths"},
     grad=MovedRows(),
 )
@@ -168,7 +163,6 @@ def merge_multi_scalar_features(
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
     " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
     caffe2="MergeMultiListFeatureTensors",
-    known_as="many list features by id",
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
     grad=MovedRows(),
 )
@@ -194,7 +188,6 @@ def merge_multi_list_features(
     " int64 value_keys'[sum(lengths')], int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts),"
     " sum(lengths') <= sum(lengths)",
     caffe2="MergeMultiMapFeatureTensors",
-    known_as="many map features by id",
     depends={
         "lengths": "lengths, counts",
         "value_keys": "value_keys, lengths, counts",

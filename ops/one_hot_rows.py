@@ -17,7 +17,6 @@ FLOAT32 = np.dtype(np.float32)
 @op(
     "index(width) x[N, *i] -> dtype hot[N, *i, width]",
     caffe2="OneHot",
-    known_as="torch.nn.functional.one_hot; tf.one_hot; pd.get_dummies",
     grad=NoDerivative("it is piecewise constant"),
 )
 def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
@@ -37,7 +36,6 @@ def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
 @op(
     "index(width) indices[sum(lengths)], lengths[B] -> dtype hot[B, width]",
     caffe2="SegmentOneHot",
-    known_as="multi-hot labels",
     grad=NoDerivative("it is piecewise constant"),
 )
 def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
@@ -60,7 +58,6 @@ def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: D
 @op(
     "x[B, D], like(x) values[sum(lengths)], lengths[D] -> dtype hot[B, sum(lengths)]",
     caffe2="BatchOneHot",
-    known_as="sklearn.preprocessing.OneHotEncoder; one-hot per column",
     moves="",
     grad=NoDerivative("it is piecewise constant"),
 )
@@ -83,7 +80,6 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
 @op(
     "number x[B, D], number boundaries[sum(lengths)], lengths[D] -> dtype hot[B, sum(lengths)+D]",
     caffe2="BatchBucketOneHot",
-    known_as="one-hot of buckets per column",
     grad=NoDerivative("it is piecewise constant"),
 )
 def batch_bucket_one_hot(x: Array, boundaries: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:

@@ -14,7 +14,6 @@ from seqflow.signature import NonNegative
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]",
-    known_as="ak.sort; tf.sort ragged; sort each row",
     grad={"data": "scatter_within(d.sorted, argsort_within(data, lengths, descending=descending), lengths)"},
 )
 def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
@@ -29,11 +28,7 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
     return kernels.sort_within(data, lengths, descending)
 
 
-@op(
-    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]",
-    known_as="ak.argsort; argsort per row; tf.argsort ragged; inverse of a permutation; invert_permutation; "
-    "permutation language modelling; XLNet permutation mask",
-)
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]")
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
     """Return the positions in each sequence that sort it as `sort_within` does; equal values keep their order.
 
@@ -50,9 +45,6 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 @op(
     "ordered data[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths, int64 counts[sum(lengths')] <= max(lengths)",
-    known_as="deduplicate in a row; deduplicate within each row; set per row; dedupe per row; "
-    "df.drop_duplicates per group; mode per row; list_mode; most frequent value; value counts per "
-    "row; entropy per row; list_entropy; inverse of unique per row; number of distinct values per row",
     grad=NoDerivative("it picks by value"),
 )
 def unique_within(
@@ -108,7 +100,6 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]",
-    known_as="shuffle tokens",
     random="seed",
     grad=MovedRows(),
 )

@@ -38,8 +38,6 @@ def _unpacked(fill: object) -> str | MovedRows:
     " index(B) sources[sum(pieces)], lens piece_lengths[sum(pieces)] <= minimum(max(lengths), capacity),"
     " int64 pieces[R] <= capacity, R <= minimum(2*sum(lengths)//capacity + 1, sum(lengths)),"
     " sum(pieces) <= sum(lengths), sum(piece_lengths) <= sum(lengths)",
-    known_as="trl.pack_dataset; sequence packing; sft packing; bin packing; group_texts; ConcatDataset packing; "
-    "block diagonal attention",
     shape=_infer_packed,
     depends=dict.fromkeys(
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
@@ -84,7 +82,6 @@ def pack_rows(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B], B <= max(sources)+1,"
     " sum(lengths) <= minimum(sum(piece_lengths), R*C)",
-    known_as="undo packing",
     depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
     grad={
@@ -125,7 +122,6 @@ def unpack_rows(
 @op(
     "lens piece_lengths[sum(pieces)], pieces[R]"
     " -> int32 cu_seqlens[S] <= R*capacity, S <= sum(pieces) + R + 1",
-    known_as="flash_attn_varlen_func cu_seqlens of packed rows; document boundaries of packed rows",
 )
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
     """Return the offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.

@@ -37,9 +37,6 @@ def _unpad(truncate: bool) -> str | MovedRows:
     "data[sum(lengths), *d], lengths[B]"
     " -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
     caffe2="PackSegments",
-    known_as="torch.nn.utils.rnn.pad_sequence; RaggedTensor.to_tensor; ak.pad_none; tokenizer.pad; "
-    "fbgemm.jagged_to_padded_dense; fluid.layers.sequence_pad; torch.nested.to_padded_tensor; "
-    "nested to padded; collate_fn; ragged to dense; left padding",
     shape=_round_width_up,
     steps={"lengths": "minimum(lengths, max_length) if truncate, max_length"},
     depends={"mask": "lengths"},
@@ -79,9 +76,6 @@ def pad(
 @op(
     "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackSegments",
-    known_as="torch.nn.utils.rnn.unpad_sequence; RaggedTensor.from_tensor; fbgemm.dense_to_jagged; "
-    "fluid.layers.sequence_unpad; padded[mask]; unpad_input; dense to ragged; zip of unequal lengths; zip_longest; "
-    "arrays_zip; list_zip",
     inverse="pad",
     grad={"padded": "pad_like(d.data, padded, lengths, side=side)"},
 )
@@ -104,7 +98,6 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
 @op(
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
-    known_as="pad to a multiple; padded lengths",
     grad=MovedRows(fill="fill"),
 )
 def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill: Fill = 0) -> Array:
@@ -124,7 +117,6 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := maximum(lengths, 1)",
     caffe2="PadEmptySamples",
-    known_as="fill empty rows; at least one element per row",
     grad=MovedRows(fill="fill"),
 )
 def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Array]:
@@ -146,7 +138,6 @@ def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Ar
     "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]?"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + (before + (after|before))",
     caffe2="AddPadding",
-    known_as="F.pad; pad both ends of each sequence",
     moves="data, start, end",
     grad={
         "data": "grad, _ = remove_padding(d.values, out.lengths, before=before, after=after)",
@@ -187,7 +178,6 @@ def add_padding(
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] <= lengths",
     caffe2="RemovePadding",
-    known_as="undo add_padding",
     depends={"lengths": "lengths"},
     inverse="add_padding",
     grad={
@@ -226,7 +216,6 @@ def _gather_padding_back(before: int, after: int | None) -> str:
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) start[*d], sum_of(data) end[*d]",
     caffe2="GatherPadding",
-    known_as="gradient of padding",
     grad={"data": _gather_padding_back},
 )
 def gather_padding(

@@ -34,7 +34,6 @@ def _infer_brought_together(ctx: InferenceContext) -> None:
 @op(
     "data[N, *d], int keys[N] -> {shards[_, *d]}*parts",
     caffe2="Partition",
-    known_as="tf.dynamic_partition",
     shape=_infer_parts,
     grad=MovedRows(),
 )
@@ -54,8 +53,6 @@ def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
     "data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= lengths}*parts",
     caffe2="LengthsPartition",
-    known_as="tf.dynamic_partition of id lists; shard id lists by modulo; "
-    "torchrec.bucketize_kjt_before_all2all; block_bucketize_sparse_features",
     depends={"lengths": "keys, lengths"},
     grad=MovedRows(),
 )
@@ -80,7 +77,6 @@ def partition_sequences(
 @op(
     "{like(shards) shards[_, *d]}+, int keys[N] -> data[P=N, *d]",
     caffe2="GatherByKey",
-    known_as="undo a partition by key",
     shape=_infer_brought_together,
     grad=MovedRows(),
 )
@@ -113,7 +109,6 @@ def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
 @op(
     "int keys[N] -> {index(N) positions[_]}*num_keys",
     caffe2="KeySplit",
-    known_as="df.groupby of ids",
     shape=_infer_parts,
 )
 def key_split(keys: Array, *, num_keys: Positive) -> list[Array]:

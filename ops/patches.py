@@ -17,10 +17,7 @@ _MOST_SIDE, _MOST_RATIO = 2**31 - 1, 200
 """Bounds of the sides of an image and of their ratio; the second is the bound of the models' own function."""
 
 
-@op(
-    "int sizes[G, 2] -> int64 grids[G, 3]",
-    known_as="smart_resize; image_grid_thw; Qwen2VLImageProcessor size; dynamic resolution; number of image tokens",
-)
+@op("int sizes[G, 2] -> int64 grids[G, 3]")
 def image_grids(
     sizes: Array, *, patch: Positive, merge: Positive, min_pixels: Positive, max_pixels: Positive
 ) -> Array:
@@ -57,8 +54,6 @@ def image_grids(
     "uint8 pixels[sum(lengths), C], int sizes[G, 2], lengths[G]"
     " -> values[sum(lengths'), C*repeat*patch*patch], int64 lengths'[G] := lengths//(patch*patch),"
     " int64 grids[G, 3]",
-    known_as="pixel_values of Qwen2VLImageProcessor; image to patches; einops rearrange patches; nn.Unfold; "
-    "tf.image.extract_patches; unfold; flatten_patches",
 )
 def patchify(
     pixels: Array,
@@ -96,7 +91,6 @@ def patchify(
 @op(
     "uint8 patches[sum(lengths), C*repeat*patch*patch], int grids[G, 3], lengths[G]"
     " -> values[sum(lengths'), C], int64 lengths'[G] := lengths*(patch*patch), int64 sizes[G, 2]",
-    known_as="patches to image; nn.Fold; show pixel_values",
 )
 def unpatchify(
     patches: Array,
@@ -163,10 +157,7 @@ def _images(
         start = stop
 
 
-@op(
-    "int grids[G, 3] -> int64 values[sum(lengths), 2], int64 lengths[G]",
-    known_as="rot_pos_emb; vision rotary positions; position_ids_in_meshgrid; pixel_position_ids",
-)
+@op("int grids[G, 3] -> int64 values[sum(lengths), 2], int64 lengths[G]")
 def patch_positions(grids: Array, *, merge: Positive = 2) -> tuple[Array, Array]:
     """Return row and column of each patch in its frame, and the number of patches of each image.
 
@@ -186,10 +177,7 @@ def patch_positions(grids: Array, *, merge: Positive = 2) -> tuple[Array, Array]
     return (blocks[:, None] + inside).reshape(-1, 2), merged.prod(1) * (merge * merge)
 
 
-@op(
-    "int grids[G, 3] -> index(N) order[N], int64 lengths[W], W <= N",
-    known_as="get_window_index; Qwen2.5-VL window attention; cu_window_seqlens; window attention of images",
-)
+@op("int grids[G, 3] -> index(N) order[N], int64 lengths[W], W <= N")
 def window_order(grids: Array, *, merge: Positive = 2, window: Positive = 4) -> tuple[Array, Array]:
     """Return the order that brings the merged patches of each window together, and the number of patches of each.
 

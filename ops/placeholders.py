@@ -21,8 +21,6 @@ _MOST_STEPS = 2**31
     "int tokens[sum(lengths)], lens sizes[sum(images)], lens images[B], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B], index(sum(lengths)) sources[sum(lengths')],"
     " sum(lengths') <= sum(lengths) + sum(sizes)",
-    known_as="replace image token by image tokens; expand image placeholders; Qwen2VLProcessor text; "
-    "audio placeholders; num_image_tokens",
 )
 def expand_placeholders(
     tokens: Array, sizes: Array, images: Array, lengths: Array, *, placeholder: Ints
@@ -51,8 +49,6 @@ def expand_placeholders(
 @op(
     "int tokens[sum(lengths)], lens sizes[sum(images)], lens images[B], lengths[B]"
     " -> position(lengths) starts[sum(images)], int64 extents[sum(images)]",
-    known_as="image token spans; mm_token_type_ids; positions of image features; masked_scatter of image features; "
-    "multimodal placeholders; PlaceholderRange",
 )
 def image_spans(
     tokens: Array, sizes: Array, images: Array, lengths: Array, *, placeholder: Ints
@@ -98,7 +94,6 @@ def _find_placeholders(
 @op(
     "position(lengths) starts[sum(images)], lens extents[sum(images)], lens images[B], lengths[B]"
     " -> int64 ids[sum(lengths)]",
-    known_as="token_type_ids of images; Gemma 3 image groups; bidirectional attention inside images; image mask",
 )
 def image_ids(starts: Array, extents: Array, images: Array, lengths: Array) -> Array:
     """Return for each token the number of its image in its sequence, from 1; 0 outside images.
@@ -146,8 +141,6 @@ def _inside(starts: Array, sizes: Array, images: Array, lengths: Array) -> tuple
 @op(
     "position(lengths) starts[sum(images)], int grids[sum(images), 3], lens images[B], lengths[B],"
     " float intervals[sum(images)]? -> int64 positions[sum(lengths), 3]",
-    known_as="get_rope_index; mRoPE; M-RoPE; multimodal rotary positions; 3D position ids; TMRoPE; "
-    "second_per_grid_ts; Qwen2-VL position_ids; image_grid_thw; video_grid_thw",
     grad=NoDerivative("positions are whole numbers"),
 )
 def mrope_positions(

@@ -16,9 +16,6 @@ from seqflow.signature import Scalar
 @op(
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
     caffe2="SparseLengthsSum",
-    known_as="torch.nn.EmbeddingBag; torch.nn.functional.embedding_bag; tf.nn.embedding_lookup_sparse; "
-    "EmbeddingBagCollection; embedding bag; bag of embeddings; CountVectorizer; bag of words; counts "
-    "of each id per row; tf-idf; TextVectorization count; category encoding count",
     sparse_factor="one",
     grad={"table": "scatter_pooled(d.sums, table, indices, lengths, ignore_index=ignore_index)"},
 )
@@ -52,7 +49,6 @@ def _mean_back(ignore_index: int | None) -> str:
 @op(
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> mean_of(table) means[B, *d]",
     caffe2="SparseLengthsMean",
-    known_as="torch.nn.EmbeddingBag mean; tf.nn.embedding_lookup_sparse mean",
     sparse_factor="shares",
     grad={"table": _mean_back},
 )
@@ -89,7 +85,6 @@ def _max_back(ignore_index: int | None) -> str:
 @op(
     "ordered table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> largest[B, *d]",
     caffe2="SparseLengthsMax",
-    known_as="torch.nn.EmbeddingBag max",
     grad={"table": _max_back},
 )
 def sparse_lengths_max(
@@ -112,8 +107,6 @@ def sparse_lengths_max(
     "number table[R, *d], float weights[sum(lengths)], index(R) indices[sum(lengths)], lengths[B]"
     " -> sum_of(table, weights) sums[B, *d]",
     caffe2="SparseLengthsWeightedSum",
-    known_as="torch.nn.functional.embedding_bag per_sample_weights; weighted embedding bag; "
-    "weighted mean of embeddings",
     sparse_factor="weights",
     grad={
         "table": """
@@ -148,7 +141,6 @@ def sparse_lengths_weighted_sum(
     "number table[R, *d], float weights[P>=max(lengths)], index(R) indices[sum(lengths)], lengths[B]"
     " -> sum_of(table, weights) sums[B, *d]",
     caffe2="SparseLengthsPositionalWeightedSum",
-    known_as="position weighted embedding bag; PositionWeightedModule",
     sparse_factor="weights by position",
     grad={
         "table": """

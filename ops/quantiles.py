@@ -42,8 +42,6 @@ def _infer_quantiles(ctx: InferenceContext) -> None:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) quantiles[B, *e]",
-    known_as="np.quantile; np.percentile; torch.quantile; df.groupby.quantile; "
-    "interquartile range; quantile per row",
     shape=_infer_quantiles,
     grad={
         "data": """
@@ -113,7 +111,6 @@ def _column(numbers: Array, rows: Array) -> Array:
 
 @op(
     "number d[B, *e], number data[sum(lengths), *d], lengths[B] -> mean_of(data) back[sum(lengths), *d]",
-    known_as="gradient of a quantile",
     moves="",
     grad=NoDerivative("it picks rows by their order"),
 )
@@ -147,7 +144,6 @@ def quantile_within_backward(
 
 @op(
     "number d[B, *d], number data[sum(lengths), *d], lengths[B] -> mean_of(data) back[sum(lengths), *d]",
-    known_as="gradient of a median",
     moves="",
     grad=NoDerivative("it picks rows by their order"),
 )
@@ -164,7 +160,6 @@ def median_within_backward(d: Array, data: Array, lengths: Array) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) medians[B, *d]",
-    known_as="np.median; list.median; df.groupby.median; torch_scatter median; median absolute deviation",
     grad={"data": "median_within_backward(d.medians, data, lengths)"},
 )
 def lengths_median(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:

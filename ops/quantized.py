@@ -71,7 +71,6 @@ def _infer_pooled(ctx: InferenceContext) -> None:
     "float data[R, W] -> uint8 fused[R, _]",
     shape=_infer_fused,
     caffe2=_QUANTIZERS,
-    known_as="fbgemm.FloatToFused8BitRowwiseQuantized; torch.quantize_per_channel",
 )
 def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
     """Quantise each row on its own: its smallest number becomes 0, its largest the largest integer of `bits` bits.
@@ -88,7 +87,6 @@ def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = N
     "uint8 table[R, _] -> float32 values[R, _]",
     shape=lambda ctx: _infer_values(ctx, "table"),
     caffe2=_DEQUANTIZERS,
-    known_as="fbgemm.Fused8BitRowwiseQuantizedToFloat",
 )
 def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
     """Return the numbers of quantised rows, in float32.
@@ -103,7 +101,6 @@ def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None 
     "uint8 table[R, _], index(R) indices[N] -> float32 rows[N, _]",
     shape=lambda ctx: _infer_values(ctx, "indices"),
     caffe2="GatherFused8BitRowwise",
-    known_as="quantized embedding look up",
 )
 def gather_quantized(
     table: Array, indices: Array, *, bits: Positive = 8, scale: Scale | None = None
@@ -122,8 +119,6 @@ def gather_quantized(
     "uint8 table[R, _], int indices[sum(lengths)], lengths[B], int mapping[M]? -> float32 sums[B, _]",
     shape=_infer_pooled,
     caffe2=_pooled("Sum"),
-    known_as="fbgemm.IntNBitTableBatchedEmbeddingBags; quantized embedding bag; "
-    "torch.ops.quantized.embedding_bag_byte_rowwise_offsets",
 )
 def sparse_lengths_sum_quantized(
     table: Array,
@@ -148,7 +143,6 @@ def sparse_lengths_sum_quantized(
     "uint8 table[R, _], int indices[sum(lengths)], lengths[B], int mapping[M]? -> float32 means[B, _]",
     shape=_infer_pooled,
     caffe2=_pooled("Mean"),
-    known_as="quantized embedding bag mean",
 )
 def sparse_lengths_mean_quantized(
     table: Array,
@@ -184,7 +178,6 @@ def _weights_back(mapping: bool) -> str:
     " -> float32 sums[B, _]",
     shape=_infer_pooled,
     caffe2=_pooled("WeightedSum", ", SparseLengthsWeightedMean8BitsRowwise"),
-    known_as="quantized weighted embedding bag",
     grad={"weights": _weights_back},
 )
 def sparse_lengths_weighted_sum_quantized(
@@ -214,7 +207,6 @@ def sparse_lengths_weighted_sum_quantized(
     "index(M) indices[sum(lengths)], int mapping[M], lengths[B]"
     " -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="SparseLengthsSumSparseLookup",
-    known_as="pruned embedding look up; remapped ids",
 )
 def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array, Array]:
     """Return the rows of a pruned table for indices into the whole table, without indices that were pruned.

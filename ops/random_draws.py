@@ -21,8 +21,6 @@ _LEAST = 1e-290
 @op(
     "int positives[sum(positive_lengths)], lengths[B], lens positive_lengths[B], float weights[V]?"
     " -> int64 values[sum(lengths)] <= high-1",
-    known_as="negative sampling; np.random.integers; torch.randint; torch.multinomial; sampled softmax; random ids; "
-    "tf.random.log_uniform_candidate_sampler; sample without the positives of a row; weighted sampling",
     random="seed",
 )
 def random_integers(
@@ -108,7 +106,6 @@ def _exactly(bits: Array, by: Array, high: int, unwanted: Array, row: int) -> in
 
 @op(
     "float x[N, *d] -> noise[N, *d]",
-    known_as="torch.randn_like; np.random.normal; tf.random.normal; Gaussian noise; NEFTune; uniform noise",
     random="seed",
     moves="",
     grad={"x": None},

@@ -16,7 +16,6 @@ from seqflow.signature import Sizes
 @op(
     "data[N, *d], offset(N) ranges[B, M, 2] -> values[sum(lengths), *d], int64 lengths[B] <= N*M",
     caffe2="GatherRanges",
-    known_as="tf.ragged.range gather; slices of a flat array",
     depends={"lengths": "ranges"},
     grad=MovedRows(),
 )
@@ -54,7 +53,6 @@ def _ranges_back(lengths: tuple[int, ...]) -> str:
 @op(
     "data[N], int ranges[B, M, 2], int keys[N]? -> {dense[B, _]}*lengths",
     caffe2="GatherRangesToDense",
-    known_as="fixed-length ranges as a dense table",
     shape=_infer_dense,
     grad={"data": _ranges_back},
 )

@@ -18,7 +18,6 @@ from seqflow.signature import Fill, NonNegative, Positive
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, max_length)",
-    known_as="tokenizer truncation; fluid.layers.sequence_slice from 0; ragged[:, :n]; list.head",
     grad=MovedRows(),
 )
 def truncate(
@@ -48,8 +47,6 @@ def _infer_slices(ctx: InferenceContext) -> None:
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= minimum(lengths, sizes)",
-    known_as="ragged[:, a:b]; ak slices; fluid.layers.sequence_slice; str.slice; crop; array_insert; insert at "
-    "a position of each row; list.slice",
     shape=_infer_slices,
     depends={"lengths": "starts, sizes, lengths"},
     grad=MovedRows(),
@@ -99,7 +96,6 @@ def _check_range(name: str, values: Array, limits: Array | None) -> None:
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= minimum(max(lengths), chunk),"
     " int64 counts[B] <= minimum(lengths//(stride|chunk) + 1, lengths),"
     " sum(lengths') <= sum(lengths) * ((chunk + (stride|chunk) - 1)//(stride|chunk))",
-    known_as="group_texts; split long documents into chunks; tokenizer return_overflowing_tokens stride",
     depends={"lengths": "lengths", "counts": "lengths"},
     describes={"lengths": "sum(lengths) unless stride"},
     grad=MovedRows(),
@@ -133,7 +129,6 @@ def split_sequences(
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]",
-    known_as="tf.reverse_sequence; tf.reverse ragged; fluid.layers.sequence_reverse; reverse",
     grad={"data": "reverse_sequences(d.reversed, lengths)"},
 )
 def reverse_sequences(data: Array, lengths: Array) -> Array:
@@ -151,7 +146,6 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
 @op(
     "data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]",
     caffe2="ReversePackedSegs",
-    known_as="reverse a time-major batch; reverse packed segments",
     grad={"data": "reverse_packed(d.reversed, lengths)"},
 )
 def reverse_packed(data: Array, lengths: Array) -> Array:
@@ -174,8 +168,6 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]",
-    known_as="causal lm labels; next-token labels; np.roll per row; df.groupby.shift; sessions by a time gap; "
-    "df.groupby.diff; list.diff; difference to the row before; pct_change; lag; lead",
     grad={"data": "shift(d.shifted, lengths, by=-by)"},
 )
 def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
@@ -206,7 +198,6 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
-    known_as="add eos; tf.concat([x, eos], axis=1)",
     grad={
         "data": """
             rows, _ = remove_padding(d.values, out.lengths, before=0, after=1)
@@ -225,7 +216,6 @@ def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Ar
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
-    known_as="add bos",
     grad={
         "data": """
             rows, _ = remove_padding(d.values, out.lengths, before=1, after=0)
@@ -255,8 +245,6 @@ def _add_row(data: Array, fill: Any, lengths: Array, at_end: bool) -> tuple[Arra
 @op(
     "x[B, *d], lengths[B] -> rows[sum(lengths), *d]",
     caffe2="LengthsTile",
-    known_as="torch.repeat_interleave; np.repeat; fluid.layers.sequence_expand; "
-    "df.explode of a scalar column; broadcast a value over its sequence",
     grad={"x": "lengths_sum(d.rows, lengths)"},
     takes_total=True,
 )
@@ -275,8 +263,6 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     "data[sum(lengths), *d], int repeats[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)] := expand(lengths, repeats),"
     " sum(lengths') <= sum(lengths)*max(repeats)",
-    known_as="repeat rows; tf.repeat of a ragged; oversample rows; several slices of each row; split texts by "
-    "offsets; substrings by starts and ends; spans of texts",
     grad=MovedRows(),
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
@@ -307,7 +293,6 @@ def _bound_reshaped(ctx: InferenceContext) -> None:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]",
-    known_as="fluid.layers.sequence_reshape",
     shape=_bound_reshaped,
     grad={"data": "reshape_like(d.values, data)"},
 )
@@ -335,7 +320,6 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
 @op(
     "number x[B, W, *d], number updates[sum(lengths), *d], index(W) indices[sum(lengths)], lengths[B]"
     " -> scattered[B, W, *d]",
-    known_as="put sequences back at rows",
     grad={
         "x": "scatter_sequences(d.scattered, zeros_like(updates), indices, lengths)",
         "updates": "cast_like(gather_cells(d.scattered, indices, lengths), updates)",
@@ -375,7 +359,6 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
     " -> values[sum(lengths'), *d], int64 lengths'[K=B//multiple_of*multiple_of] <= max(lengths),"
     " sum(lengths') <= sum(lengths)",
     caffe2="TrimDataset",
-    known_as="drop_last; rows in multiples of n",
     rows={"K": "sliced(B, multiple_of)"},
     depends={"lengths": "lengths"},
     grad=MovedRows(),

@@ -22,7 +22,6 @@ Weights = tuple[Array | None, ...]
 @op(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) bias[H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
-    known_as="torch.nn.RNN",
     grad={
         "x, w_ih, w_hh, bias, h0": """
             rnn_backward(
@@ -60,7 +59,6 @@ def rnn(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
     " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
     caffe2="GRUUnit",
-    known_as="torch.nn.GRU; fluid.layers.dynamic_gru",
     grad={
         "x, w_ih, w_hh, bias_ih, bias_hh, h0": """
             gru_backward(
@@ -108,7 +106,6 @@ def gru(
     " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
     caffe2="LSTMUnit",
-    known_as="torch.nn.LSTM; fluid.layers.dynamic_lstm",
     grad={
         "x, w_ih, w_hh, bias, h0, c0": """
             lstm_backward(
@@ -151,7 +148,7 @@ def lstm(
     return _run("lstm", x, lengths, (*weights, None), (h0, c0), reverse)
 
 
-@both_directions(rnn, known_as="torch.nn.RNN bidirectional")
+@both_directions(rnn)
 def bidirectional_rnn() -> None:
     """Run `rnn` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
 
@@ -165,7 +162,7 @@ def bidirectional_rnn() -> None:
     """
 
 
-@both_directions(gru, known_as="torch.nn.GRU bidirectional")
+@both_directions(gru)
 def bidirectional_gru() -> None:
     """Run `gru` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
 
@@ -182,7 +179,6 @@ def bidirectional_gru() -> None:
 @both_directions(
     lstm,
     without=("gate_order", "forget_bias"),
-    known_as="torch.nn.LSTM bidirectional; tf.keras.layers.Bidirectional",
 )
 def bidirectional_lstm() -> None:
     """Run `lstm` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
@@ -200,7 +196,6 @@ def bidirectional_lstm() -> None:
 @op(
     "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="CTCGreedyDecoder",
-    known_as="tf.nn.ctc_greedy_decoder; fluid.layers.ctc_greedy_decoder",
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True

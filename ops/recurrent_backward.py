@@ -45,7 +45,6 @@ def _as(dtype: Any, *arrays: Array | None) -> tuple[Any, ...]:
     " lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) bias[H]?, like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H], like(x) grad_bias[H],"
     " like(x) grad_h0[B, H]",
-    known_as="gradient of torch.nn.RNN",
     moves="",
     grad=_SECOND,
 )
@@ -82,7 +81,6 @@ def rnn_backward(
     " like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
     " like(x) grad_bias_ih[3*H], like(x) grad_bias_hh[3*H], like(x) grad_h0[B, H]",
-    known_as="gradient of torch.nn.GRU",
     moves="",
     grad=_SECOND,
 )
@@ -120,7 +118,6 @@ def gru_backward(
     " like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
     " like(x) grad_bias[4*H], like(x) grad_h0[B, H], like(x) grad_c0[B, H]",
-    known_as="gradient of torch.nn.LSTM",
     moves="",
     grad=_SECOND,
 )
@@ -162,7 +159,7 @@ def lstm_backward(
 # From both ends
 
 
-@both_directions(rnn_backward, known_as="gradient of torch.nn.RNN bidirectional", moves="", grad=_SECOND)
+@both_directions(rnn_backward, moves="", grad=_SECOND)
 def bidirectional_rnn_backward() -> None:
     """Return the gradients of `bidirectional_rnn`: of x, and of both directions' weights, biases and initial states.
 
@@ -174,7 +171,7 @@ def bidirectional_rnn_backward() -> None:
     """
 
 
-@both_directions(gru_backward, known_as="gradient of torch.nn.GRU bidirectional", moves="", grad=_SECOND)
+@both_directions(gru_backward, moves="", grad=_SECOND)
 def bidirectional_gru_backward() -> None:
     """Return the gradients of `bidirectional_gru`: of x, and of both directions' weights, biases and initial states.
 
@@ -189,7 +186,6 @@ def bidirectional_gru_backward() -> None:
 @both_directions(
     lstm_backward,
     without=("gate_order", "forget_bias"),
-    known_as="gradient of torch.nn.LSTM bidirectional",
     moves="",
     grad=_SECOND,
 )

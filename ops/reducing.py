@@ -48,7 +48,6 @@ def _reduce(
 @op(
     "number x[*d] -> sum_of(x) sums[*e]",
     caffe2="ReduceSum",
-    known_as="torch.sum; np.sum",
     shape=_infer_reduce,
     grad={"x": "spread(d.sums, x, axes=axes, keepdims=keepdims)"},
 )
@@ -67,7 +66,6 @@ def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
 @op(
     "number x[*d] -> mean_of(x) means[*e]",
     caffe2="ReduceMean",
-    known_as="torch.mean; np.mean",
     shape=_infer_reduce,
     grad={"x": "spread(d.means, x, axes=axes, keepdims=keepdims, mean=True)"},
 )
@@ -86,7 +84,6 @@ def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, e
 @op(
     "ordered x[*d] -> largest[*e]",
     caffe2="ReduceMax",
-    known_as="torch.amax; np.max",
     shape=_infer_reduce,
     grad={
         "x": """
@@ -108,7 +105,6 @@ def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
 
 @op(
     "number x[*d], number largest[*e] -> mean_of(x) shares[*d]",
-    known_as="gradient of torch.amax",
     moves="",
     grad={"x": None, "largest": None},
 )

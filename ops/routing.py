@@ -13,8 +13,6 @@ from seqflow.signature import NonNegative, Positive
 @op(
     "int experts[N, T] -> index(N) tokens[sum(lengths)], int64 lengths[num_experts], int64 choices[sum(lengths)],"
     " sum(lengths) <= N*T + num_experts*(multiple_of - 1)",
-    known_as="megablocks routing; token dispatch; mixture of experts; expert capacity; tutel encode; permute tokens; "
-    "moe_permute; top-k routing",
 )
 def route_topk(
     experts: Array, *, num_experts: Positive, capacity: NonNegative | None = None, multiple_of: Positive = 1
@@ -51,7 +49,6 @@ _TOKENS = """
 
 @op(
     "number y[K, *d], int choices[K], number weights[N, T] -> sum_of(y, weights) out[N, *d]",
-    known_as="megablocks scatter; token combine; moe_unpermute; tutel decode; weighted sum of experts",
     moves="",
     grad={
         "y": f"""{_TOKENS}

@@ -46,8 +46,6 @@ def _opens(data: Array, gap: Any) -> Array:
     "ordered data[sum(lengths), *d], lengths[B]"
     " -> values[sum(counts), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths,"
     " sum(lengths') <= sum(lengths)",
-    known_as="run-length encoding; rle; ak.run_lengths; itertools.groupby; group consecutive; sessions by gap; "
-    "runs of equal values",
     grad=NoDerivative("it picks by value"),
 )
 def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tuple[Array, Array, Array]:
@@ -69,10 +67,6 @@ def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tup
 @op(
     "bool starts[sum(lengths)], lengths[B]"
     " -> int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths, sum(lengths') <= sum(lengths)",
-    known_as="pieces to words; word starts; flags to lengths; cumsum of starts; positions start again after "
-    "each end; forward fill; backward fill; df.groupby.bfill; df.groupby.ffill; last valid value; "
-    "reset_position_ids; positions of "
-    "documents",
     describes={"lengths": "sum(lengths)"},
 )
 def starts_to_lengths(starts: Array, lengths: Array) -> tuple[Array, Array]:

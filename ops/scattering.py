@@ -19,7 +19,6 @@ from seqflow.signature import Positive
 
 @op(
     "number rows[N, *e], index(R) indices[N, *i], number like[R, *d] -> like(like) sums[R, *d]",
-    known_as="torch.Tensor.index_copy_; np.put",
     moves="",
     grad={
         "like": None,
@@ -56,7 +55,6 @@ def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
 
 @op(
     "float rows[B, *d], number like[R, *d], index(R) indices[sum(lengths)], lengths[B] -> like(like) sums[R, *d]",
-    known_as="gradient of an embedding bag",
     moves="",
     grad={
         "like": None,
@@ -79,7 +77,6 @@ def scatter_pooled(
 @op(
     "float rows[B, *d], float weights[sum(lengths)], number like[R, *d], index(R) indices[sum(lengths)], lengths[B]"
     " -> like(like) sums[R, *d]",
-    known_as="gradient of a weighted embedding bag",
     moves="",
     grad={
         "like": None,
@@ -125,7 +122,6 @@ def _pooled(
 
 @op(
     "number rows[N, *e], int indices[N, *i], {like(like) like[_, *d]}+ -> {like(like) sums[_, *d]}*parts",
-    known_as="rows put back from several parts; tf.dynamic_stitch",
     shape=infer_like,
     moves="",
     grad={
@@ -151,7 +147,6 @@ def scatter_rows_of_list(
 
 @op(
     "number data[N, *d], number scale[N] -> scaled[N, *d]",
-    known_as="x * w[:, None]; multiply each row by a weight",
     moves="",
     grad={"data": "scale_rows(d.scaled, scale)", "scale": "cast_like(row_dot(d.scaled, data), scale)"},
 )
@@ -169,7 +164,6 @@ def scale_rows(data: Array, scale: Array) -> Array:
 
 @op(
     "number a[N, *d], number b[N, *d] -> sum_of(a, b) products[N]",
-    known_as="torch.einsum bd,bd->b; batched dot product",
     grad={"a": "scale_rows(cast_like(b, a), d.products)", "b": "scale_rows(cast_like(a, b), d.products)"},
 )
 def row_dot(a: Array, b: Array) -> Array:
@@ -192,7 +186,6 @@ def row_dot(a: Array, b: Array) -> Array:
 @op(
     "number rows[B, *e], position(lengths) positions[B, *k], number like[sum(lengths), *d], lengths[B]"
     " -> like(like) data[sum(lengths), *d]",
-    known_as="tf.tensor_scatter_nd_update per row; np.put_along_axis",
     moves="",
     grad={"like": None, "rows": "cast_like(take_at_positions(d.data, positions, lengths), rows)"},
 )
@@ -238,7 +231,6 @@ def _infer_taken(ctx: InferenceContext) -> None:
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[B, *k], lengths[B] -> rows[B, *_]",
-    known_as="np.take_along_axis per row; tf.gather batch_dims=1",
     shape=_infer_taken,
     grad={"data": "put_at_positions(d.rows, positions, data, lengths)"},
     several="gather_within",
@@ -293,7 +285,6 @@ def _places(positions: Array, lengths: Array) -> Array:
 @op(
     "number data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B]"
     " -> scattered[sum(lengths), *d]",
-    known_as="torch.Tensor.scatter per row",
     moves="",
     grad={"data": "gather_columns_within(d.scattered, positions, lengths)"},
 )
@@ -313,7 +304,6 @@ def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B] -> gathered[sum(lengths), *d]",
-    known_as="columns of a padded batch",
     grad={"data": "scatter_within(d.gathered, positions, lengths)"},
 )
 def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Array:
@@ -347,7 +337,6 @@ def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
 
 @op(
     "number data[S, *d], int ids[N] -> rows[N, *d]",
-    known_as="reduced row of each element's segment",
     moves="",
     grad={"data": "scatter_inside(d.rows, ids, data)"},
 )
@@ -363,7 +352,6 @@ def gather_inside(data: Array, ids: Array) -> Array:
 
 @op(
     "number rows[N, *d], int ids[N], number like[S, *d] -> like(like) sums[S, *d]",
-    known_as="torch.Tensor.index_add with ids outside; jax.ops.segment_sum",
     moves="",
     grad={"like": None, "rows": "cast_like(gather_inside(d.sums, ids), rows)"},
 )
@@ -379,7 +367,6 @@ def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
 
 @op(
     "int ids[N], like[S, *d] -> int64 counts[S]",
-    known_as="torch.bincount; np.bincount; df.groupby.size; histogram",
     moves="",
 )
 def segment_counts(ids: Array, like: Array) -> Array:
@@ -394,7 +381,6 @@ def segment_counts(ids: Array, like: Array) -> Array:
 
 @op(
     "number data[N, *d], index(S) ids[N], number extremes[S, *d] -> mean_of(data) shares[N, *d]",
-    known_as="gradient of a segment's largest elements",
     moves="",
     grad={"data": None, "extremes": None},
 )
@@ -423,7 +409,6 @@ def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
 
 @op(
     "number x[*e], int indices[*i], number like[*d] -> like(like) sums[*d]",
-    known_as="torch.Tensor.index_copy dim=1",
     moves="",
     grad={"like": None, "x": "cast_like(gather_axis(d.sums, indices, axis=axis, wrap=wrap), x)"},
 )
@@ -446,7 +431,6 @@ def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool
 
 @op(
     "data[B, W, *d], index(W) indices[sum(lengths)], lengths[B] -> cells[sum(lengths), *d]",
-    known_as="torch.gather; np.take_along_axis of rows",
     grad={"data": "scatter_sequences(zeros_like(data), d.cells, indices, lengths)"},
 )
 def gather_cells(data: Array, indices: Array, lengths: Array) -> Array:

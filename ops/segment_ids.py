@@ -70,12 +70,12 @@ _EXTREME = "cast_like(gather(d.{0}, ids) * extreme_shares(data, ids, out.{0}), d
 
 sorted_segment_sum = _sorted(
     "sum", "Sum the rows of each id", "np.array([1, 2, 3]) -> [3, 3]", {"data": "gather(d.sums, ids)"},
-    caffe2="SortedSegmentSum, SortedSegmentRangeSum", known_as="tf.math.segment_sum; torch_scatter.segment_coo",
+    caffe2="SortedSegmentSum, SortedSegmentRangeSum",
 )  # fmt: skip
 sorted_segment_mean = _sorted(
     "mean", "Average the rows of each id", "np.array([1, 2, 3]) -> [1.5, 3. ]",
     {"data": f"gather(scale_rows(d.means, {_SHARES.format('means')}), ids)"},
-    caffe2="SortedSegmentMean, SortedSegmentRangeMean", known_as="tf.math.segment_mean",
+    caffe2="SortedSegmentMean, SortedSegmentRangeMean",
 )  # fmt: skip
 sorted_segment_weighted_sum = _sorted(
     "weighted_sum", "Sum the rows of each id, each times its weight",
@@ -84,39 +84,38 @@ sorted_segment_weighted_sum = _sorted(
         "data": "cast_like(scale_rows(gather(d.sums, ids), weights), data)",
         "weights": "row_dot(gather(d.sums, ids), data)",
     },
-    caffe2="SortedSegmentWeightedSum", known_as="weighted segment sum",
+    caffe2="SortedSegmentWeightedSum",
 )  # fmt: skip
 sorted_segment_max = _sorted(
     "max", "Return the largest row of each id, element by element", "np.array([1, 2, 3]) -> [2, 3]",
-    {"data": _EXTREME.format("largest")}, caffe2="SortedSegmentRangeMax", known_as="tf.math.segment_max",
+    {"data": _EXTREME.format("largest")}, caffe2="SortedSegmentRangeMax",
 )  # fmt: skip
 sorted_segment_min = _sorted(
     "min", "Return the smallest row of each id, element by element", "np.array([1, 2, 3]) -> [1, 3]",
-    {"data": _EXTREME.format("smallest")}, known_as="tf.math.segment_min",
+    {"data": _EXTREME.format("smallest")},
 )  # fmt: skip
 sorted_segment_prod = _sorted(
     "prod", "Multiply the rows of each id", "np.array([2, 3, 4]) -> [6, 4]",
     {"data": "gather(d.products, ids) * products_of_others(data, segment_counts(ids, out.products))"},
-    known_as="tf.math.segment_prod",
+
 )  # fmt: skip
 sorted_segment_logsumexp = _sorted(
     "logsumexp", "Compute log(sum(exp(data))) over the rows of each id",
     "np.array([1000.0, 1000.0, 3.0]) -> [1000.69314718,    3.        ]",
     {"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
-    caffe2="SortedSegmentRangeLogSumExp", known_as="torch.logsumexp per segment",
+    caffe2="SortedSegmentRangeLogSumExp",
 )  # fmt: skip
 sorted_segment_logmeanexp = _sorted(
     "logmeanexp", "Compute log(mean(exp(data))) over the rows of each id",
     "np.array([1000.0, 1000.0, 3.0]) -> [1000.,    3.]",
     {"data": f"gather(scale_rows(d.logs, {_SHARES.format('logs')}), ids) * exp(data - gather({FINITE_LOGS}, ids))"},
-    caffe2="SortedSegmentRangeLogMeanExp", known_as="log mean exp per segment",
+    caffe2="SortedSegmentRangeLogMeanExp",
 )  # fmt: skip
 
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentSum",
-    known_as="tf.math.unsorted_segment_sum; torch.index_add; torch_scatter.scatter_add; np.add.at",
     rows={"S": "groups(ids, num_segments)"},
     grad={"data": "gather_inside(d.sums, ids)"},
 )
@@ -136,7 +135,6 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentMean",
-    known_as="tf.math.unsorted_segment_mean; torch_scatter.scatter_mean",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "gather_inside(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
@@ -157,7 +155,6 @@ def unsorted_segment_mean(
 
 @op(
     "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d], S <= max(ids)+1",
-    known_as="tf.math.unsorted_segment_max; torch_scatter.scatter_max",
     rows={"S": "groups(ids, num_segments)"},
     grad={"data": "cast_like(gather_inside(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
@@ -176,7 +173,6 @@ def unsorted_segment_max(
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d], S <= max(ids)+1",
-    known_as="tf.math.unsorted_segment_min; torch_scatter.scatter_min",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "cast_like(gather_inside(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"
@@ -199,7 +195,6 @@ def unsorted_segment_min(
     "number data[N, *d], float weights[N], int ids[N]"
     " -> sum_of(data, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentWeightedSum",
-    known_as="weighted scatter_add",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "cast_like(scale_rows(gather_inside(d.sums, ids), weights), data)",

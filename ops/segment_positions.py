@@ -7,11 +7,7 @@ from seqflow.registry import op
 from seqflow.signature import Positive, Scalar
 
 
-@op(
-    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]",
-    known_as="ak.argmax; df.groupby.idxmax; argmax per row; torch_scatter.scatter_max arg; array_position; "
-    "list_position; list.index; position of a value per row; first match per row",
-)
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
 def lengths_argmax(data: Array, lengths: Array) -> Array:
     """Return the position of the largest element inside each segment, column by column.
 
@@ -27,10 +23,7 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
     return kernels.segment_arg("max", data, lengths)
 
 
-@op(
-    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]",
-    known_as="ak.argmin; df.groupby.idxmin",
-)
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
 def lengths_argmin(data: Array, lengths: Array) -> Array:
     """Return the position of the smallest element inside each segment, column by column.
 
@@ -44,7 +37,6 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d], position(lengths) positions[B, *d]",
-    known_as="torch_scatter.segment_max_csr; tf.nn.max_pool_with_argmax; torch.max with indices",
     grad={"data": "put_at_positions(d.largest, out.positions, data, lengths)"},
 )
 def lengths_max_with_argmax(data: Array, lengths: Array, *, empty: Scalar = 0) -> tuple[Array, Array]:
@@ -61,7 +53,6 @@ def lengths_max_with_argmax(data: Array, lengths: Array, *, empty: Scalar = 0) -
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d], position(lengths) positions[B, *d]",
-    known_as="torch_scatter.segment_min_csr with positions; torch.min with indices",
     grad={"data": "put_at_positions(d.smallest, out.positions, data, lengths)"},
 )
 def lengths_min_with_argmin(data: Array, lengths: Array, *, empty: Scalar = 0) -> tuple[Array, Array]:
@@ -79,7 +70,6 @@ def lengths_min_with_argmin(data: Array, lengths: Array, *, empty: Scalar = 0) -
 @op(
     "ordered data[sum(lengths)], lengths[B] -> values[B, k], position(lengths) positions[B, k]",
     caffe2="LengthsTopK",
-    known_as="tf.math.top_k ragged padded; torch_geometric.nn.pool.topk",
     grad={"data": "put_at_positions(d.values, out.positions, data, lengths)"},
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:

@@ -22,9 +22,6 @@ FINITE_LOGS = "where(out.logs == -inf, 0.0, out.logs)"
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
     caffe2="LengthsSum",
-    known_as="tf.reduce_sum ragged; ak.sum; np.add.reduceat; torch.segment_reduce; torch_scatter.segment_csr; "
-    "df.groupby.sum; fluid.layers.sequence_pool sum; fbgemm.segment_sum_csr; sum per row; count "
-    "matches per row; list.count_matches; list_distance",
     describes={"sums": "sum(data) unless empty"},
     grad={"data": "expand(d.sums, lengths)"},
 )
@@ -45,8 +42,6 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]",
     caffe2="LengthsMean",
-    known_as="tf.reduce_mean ragged; ak.mean; torch_scatter.segment_mean_csr; df.groupby.mean; mean pooling; "
-    "fluid.layers.sequence_pool average; share per row",
     grad={"data": "expand(scale_rows(d.means, 1.0 / maximum(float64(lengths), 1)), lengths)"},
 )
 def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -65,8 +60,6 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]",
     caffe2="LengthsMax",
-    known_as="tf.reduce_max ragged; ak.max; np.maximum.reduceat; torch_scatter.segment_max_csr; "
-    "max pooling per row",
     grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
     trained_as="lengths_max_with_argmax",
 )
@@ -83,7 +76,6 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d]",
-    known_as="tf.reduce_min ragged; ak.min; np.minimum.reduceat; torch_scatter.segment_min_csr",
     grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
     trained_as="lengths_min_with_argmin",
 )
@@ -100,7 +92,6 @@ def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) products[B, *d]",
-    known_as="ak.prod; tf.reduce_prod ragged; np.multiply.reduceat",
     grad={"data": "expand(d.products, lengths) * products_of_others(data, lengths)"},
 )
 def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -118,7 +109,6 @@ def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) sums[B, *d]",
-    known_as="tf.nn.embedding_lookup_sparse sqrtn; sum over the root of its length",
     grad={"data": "expand(scale_rows(d.sums, rsqrt(maximum(float64(lengths), 1))), lengths)"},
 )
 def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -139,7 +129,6 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
     "number data[sum(lengths), *d], float weights[sum(lengths)], lengths[B]"
     " -> sum_of(data, weights) sums[B, *d]",
     caffe2="LengthsWeightedSum",
-    known_as="weighted sum per row; attention pooling",
     grad={
         "data": "cast_like(scale_rows(expand(d.sums, lengths), weights), data)",
         "weights": "row_dot(expand(d.sums, lengths), data)",
@@ -160,7 +149,6 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]",
-    known_as="ak.var; df.groupby.var; variance; skewness per row; kurtosis per row; higher moments",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 2.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -189,8 +177,6 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]",
-    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std; standard deviation; standardise per row; z-score "
-    "per row; whiten; group advantages; GRPO",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -222,7 +208,6 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]",
-    known_as="torch_scatter.scatter_logsumexp; scipy.special.logsumexp per row",
     grad={"data": f"expand(d.logs, lengths) * exp(data - expand({FINITE_LOGS}, lengths))"},
 )
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -236,11 +221,7 @@ def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Arra
     return kernels.segment_logsumexp(data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
 
 
-@op(
-    "number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]",
-    known_as="ak.any; df.groupby.any; bitwise reducers; bit_or per row; bit_and per row; bit_xor per row; list "
-    "contains a value",
-)
+@op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]")
 def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     """Return whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
 
@@ -258,7 +239,7 @@ def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     return kernels.segment_reduce("max", data.astype(bool, copy=False), lengths, empty)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]", known_as="ak.all; df.groupby.all")
+@op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]")
 def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     """Return whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
 
@@ -272,8 +253,6 @@ def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
-    known_as="df.groupby.first; ak.firsts; fluid.layers.sequence_first_step; first of each row; "
-    "first token; cls pooling",
     grad={"data": "put_at_positions(d.rows, where(int64(lengths) > 0, 0, -1), data, lengths)"},
 )
 def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -287,7 +266,6 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
-    known_as="df.groupby.last; fluid.layers.sequence_last_step; last hidden state; last of each row",
     grad={"data": "put_at_positions(d.rows, int64(lengths) - 1, data, lengths)"},
 )
 def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:

@@ -22,7 +22,6 @@ def _bound_total(ctx: InferenceContext) -> None:
 
 @op(
     "int start[B], int stop[B], int step[B]? -> int64 values[sum(lengths)], int64 lengths[B]",
-    known_as="tf.ragged.range; Spark sequence; generate_series; range of each row; np.arange per row; duckdb range",
     shape=_bound_total,
 )
 def lengths_range(
@@ -64,9 +63,6 @@ def lengths_range(
     "lengths[B], lens other[B]"
     " -> position(lengths) left[sum(lengths')], position(other) right[sum(lengths')],"
     " int64 lengths'[B] := lengths*other",
-    known_as="ak.cartesian; cross product per row; all pairs of two lists; itertools.product; span overlaps; "
-    "fully connected graph; list.eval cross join; span alignment; which spans overlap; spans that "
-    "contain a span",
 )
 def product_within(lengths: Array, other: Array) -> tuple[Array, Array, Array]:
     """Return the places of all pairs of rows of two sequences, in the order of two loops.
@@ -107,8 +103,6 @@ def _bound_combinations(ctx: InferenceContext) -> None:
 
 @op(
     "lengths[B] -> position(lengths) values[sum(lengths'), k], int64 lengths'[B]",
-    known_as="ak.combinations; itertools.combinations; pairs; subsets of a sequence; "
-    "all pairs inside a sequence",
     shape=_bound_combinations,
 )
 def combinations_within(lengths: Array, *, k: Positive = 2, replacement: bool = False) -> tuple[Array, Array]:

@@ -120,7 +120,6 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
 @op(
     "x[*d], int shape[K] -> reshaped[*e]",
     caffe2="Reshape",
-    known_as="torch.reshape; np.reshape; torch.Tensor.view; tf.reshape; unflatten",
     shape=_infer_reshape,
     grad={"x": "reshape_like(d.reshaped, x)"},
 )
@@ -173,7 +172,6 @@ def _transpose_back(perm: tuple[int, ...] | None) -> str:
 @op(
     "x[*d] -> transposed[*e]",
     caffe2="Transpose",
-    known_as="torch.permute; np.transpose",
     shape=_infer_transpose,
     grad={"x": _transpose_back},
 )
@@ -210,7 +208,6 @@ def _infer_expand_dims(ctx: InferenceContext) -> None:
 @op(
     "x[*d] -> expanded[*e]",
     caffe2="ExpandDims",
-    known_as="torch.unsqueeze; np.newaxis; tf.expand_dims",
     shape=_infer_expand_dims,
     grad={"x": "reshape_like(d.expanded, x)"},
 )
@@ -258,7 +255,6 @@ def _check_one(axis: int, size: int | Dimension) -> None:
 @op(
     "x[*d] -> squeezed[*e]",
     caffe2="Squeeze",
-    known_as="torch.squeeze; np.squeeze",
     shape=_infer_squeeze,
     grad={"x": "reshape_like(d.squeezed, x)"},
 )

@@ -23,7 +23,6 @@ def _infer_shares(ctx: InferenceContext) -> None:
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= lengths, sum(lengths') <= sum(lengths)",
-    known_as="context parallel; ring attention shards; zigzag",
     shape=_infer_shares,
     depends={"lengths": "lengths"},
     grad=MovedRows(),
@@ -68,7 +67,6 @@ def _infer_whole(ctx: InferenceContext) -> None:
 
 @op(
     "data[R, *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] <= lengths",
-    known_as="undo context parallel; gather ring attention shards",
     shape=_infer_whole,
     depends={"lengths": "lengths"},
     grad=MovedRows(),

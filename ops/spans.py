@@ -29,7 +29,6 @@ def _bound_places(ctx: InferenceContext) -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int64 starts[sum(counts)], int64 ends[sum(counts)], int64 counts[B]",
-    known_as="split_words with offsets; tf_text split_with_offsets; word_ids; offsets of words; spans of words",
     shape=_bound_places,
 )
 def word_offsets(
@@ -79,7 +78,6 @@ def _as_bytes(texts: list[str], starts: Array, ends: Array, counts: Array) -> tu
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int64 starts[sum(counts)], int64 ends[sum(counts)], int64 counts[B]",
-    known_as="return_offsets_mapping; offset_mapping; encoding.offsets; tokens to characters; token spans",
     files=check_special_tokens,
 )
 def token_offsets(
@@ -111,8 +109,6 @@ def token_offsets(
     "int label_starts[sum(label_counts)], int label_ends[sum(label_counts)], int labels[sum(label_counts)],"
     " lens label_counts[B], int starts[sum(counts)], int ends[sum(counts)], counts[B]"
     " -> int64 values[sum(counts)]",
-    known_as="align labels with tokens; word labels to tokens; NER labels; IOB; BIO tags; char spans to tokens; "
-    "token classification labels",
 )
 def labels_of_tokens(
     label_starts: Array,

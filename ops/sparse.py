@@ -9,8 +9,6 @@ from seqflow.registry import MovedRows, op
 @op(
     "data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]",
     caffe2="Gather",
-    known_as="torch.index_select; np.take; tf.gather; torch.nn.Embedding; embedding look up; "
-    "embedding lookup",
     grad={"data": "scatter_rows(d.rows, indices, data, wrap=wrap, ignore_index=ignore_index)"},
 )
 def gather(
@@ -36,8 +34,6 @@ def gather(
     "data[sum(lengths), *d], index(B) indices[K], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[K] := gather(lengths, indices)",
     caffe2="LengthsGather",
-    known_as="tf.gather of a ragged; ak.take; batch gather by ids; jagged_index_select; "
-    "keyed_jagged_index_select_dim1; whole words; nested lists; rows of an outer level; list of lists",
     grad=MovedRows(),
 )
 def gather_sequences(

@@ -26,7 +26,6 @@ def _sparse_to_dense_back(duplicates: str) -> str:
 @op(
     "number values[N, *d], int indices[N] -> dense[num_rows|R, *d], R <= max(indices)+1",
     caffe2="SparseToDense",
-    known_as="torch.sparse_coo_tensor.to_dense; tf.sparse.to_dense",
     depends={"R": "indices"},
     grad={"values": _sparse_to_dense_back},
 )
@@ -76,7 +75,6 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
 
 @op(
     "number dense[R, *d] -> values[K, *d], index(R) indices[K], K <= R",
-    known_as="torch.Tensor.to_sparse; tf.sparse.from_dense",
     grad=NoDerivative("it picks by value"),
 )
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
@@ -94,7 +92,6 @@ def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     "values[sum(lengths), *d], like(values) default[*d], int indices[sum(lengths)], lengths[B]"
     " -> dense[B, len(mask), *d], bool presence[B, len(mask)]",
     caffe2="SparseToDenseMask",
-    known_as="id-value pairs as columns; known ids as columns",
     grad={
         "values": """
             origin, _ = sparse_to_dense_mask(row_numbers(values) + 1, 0, indices, lengths, mask=mask)

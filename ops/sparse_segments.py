@@ -20,7 +20,6 @@ from seqflow.signature import NonNegative, Scalar
     "number table[R, *d], index(R) indices[N], int ids[N]"
     " -> sum_of(table) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentSum",
-    known_as="tf.sparse.segment_sum",
     rows={"S": "groups(ids)"},
     grad={"table": "scatter_rows(gather(d.sums, ids), indices, table)"},
 )
@@ -37,7 +36,6 @@ def sparse_sorted_segment_sum(table: Array, indices: Array, ids: Array) -> Array
     "number table[R, *d], index(R) indices[N], int ids[N]"
     " -> mean_of(table) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentMean",
-    known_as="tf.sparse.segment_mean",
     rows={"S": "groups(ids)"},
     grad={
         "table": """
@@ -59,7 +57,6 @@ def sparse_sorted_segment_mean(table: Array, indices: Array, ids: Array) -> Arra
     "number table[R, *d], float weights[N], index(R) indices[N], int ids[N]"
     " -> sum_of(table, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentWeightedSum",
-    known_as="weighted sparse segment sum",
     rows={"S": "groups(ids)"},
     grad={
         "table": "scatter_rows(scale_rows(gather(d.sums, ids), weights), indices, table)",
@@ -83,7 +80,6 @@ def sparse_sorted_segment_weighted_sum(table: Array, weights: Array, indices: Ar
     "number table[R, *d], index(R) indices[N], int ids[N]"
     " -> sum_of(table) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentSum",
-    known_as="tf.IndexedSlices sum",
     rows={"S": "groups(ids, num_segments)"},
     grad={"table": "scatter_rows(gather_inside(d.sums, ids), indices, table)"},
 )
@@ -106,7 +102,6 @@ def sparse_unsorted_segment_sum(
     "number table[R, *d], index(R) indices[N], int ids[N]"
     " -> mean_of(table) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentMean",
-    known_as="unsorted sparse segment mean",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "table": """
@@ -134,7 +129,6 @@ def sparse_unsorted_segment_mean(
     "number table[R, *d], float weights[N], index(R) indices[N], int ids[N]"
     " -> sum_of(table, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentWeightedSum",
-    known_as="weighted unsorted sparse segment sum",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "table": "scatter_rows(scale_rows(gather_inside(d.sums, ids), weights), indices, table)",

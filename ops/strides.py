@@ -12,9 +12,6 @@ from seqflow.registry import MovedRows, op
 @op(
     "data[sum(lengths), *d], lengths[B], int start[B]?, int stop[B]?, int step[B]?"
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= lengths",
-    known_as="ragged[:, ::2]; list.gather_every; every nth element; slice with steps; negative slice; "
-    "ragged[:, -3:]; "
-    "most recent n; last n; list.slice with negative offset; even positions",
     depends={"lengths": "lengths, start, stop, step"},
     grad=MovedRows(),
 )

@@ -16,11 +16,7 @@ from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> str text[B]",
-    known_as="tf.strings.as_string; astype(str); code points; tf.strings.unicode_decode; ord of characters; "
-    "utf8_binarize",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> str text[B]")
 def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
     """Convert UTF-8 bytes to NumPy strings, one for each sequence; a job writes them as a column of text.
 
@@ -46,7 +42,6 @@ def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> int32 values[sum(lengths')], int64 lengths'[B] := lengths + (len(begin) + len(end))",
-    known_as="tf.io.decode_raw; byte tokens; ByT5 tokenizer",
 )
 def bytes_to_tokens(
     data: Array,
@@ -83,7 +78,6 @@ def _check_offset(offset: int) -> None:
 
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B] <= lengths",
-    known_as="bytes from byte tokens; tf.strings.reduce_join",
     inverse="bytes_to_tokens unless begin, end",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
@@ -116,7 +110,6 @@ def bound_lower(ctx: InferenceContext) -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.lower; tf.strings.lower; pc.utf8_lower; lowercase",
     shape=bound_lower,
 )
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
@@ -140,7 +133,6 @@ def _bound_normalized(ctx: InferenceContext) -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="unicodedata.normalize; tf_text.normalize_utf8",
     shape=_bound_normalized,
 )
 def normalize(
@@ -177,8 +169,6 @@ def _bound_words(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    known_as="str.split; tf.strings.split; whitespace tokenizer; mean word length; longest word; words of "
-    "texts",
     shape=_bound_words,
 )
 def split_words(

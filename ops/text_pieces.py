@@ -30,8 +30,6 @@ def _bound_joined(ctx: InferenceContext) -> None:
     "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B],"
     " uint8 separators[sum(separator_lengths)]?, lens separator_lengths[B]?"
     " -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.join; tf.strings.reduce_join; array_join; list.join; array_to_string; join texts with a separator; "
-    "tf.strings.unsorted_segment_join; join with a separator of each row",
     shape=_bound_joined,
 )
 def join_texts(
@@ -98,8 +96,6 @@ def _bound_grams(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts')], int64 counts'[B]",
-    known_as="tf.strings.ngrams; n-grams of words; bigrams of texts joined; shingles of words; "
-    "TextVectorization ngrams; words and bigrams; CountVectorizer ngram_range",
     shape=_bound_grams,
     depends={"counts": "counts"},
 )
@@ -140,10 +136,6 @@ def _bound_pieces(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split "
-    "lines; tf.strings.unicode_split; characters of a text; share of lines; str.find; locate; "
-    "position of a substring; lines that end in a mark; "
-    "bullet lines; short lines",
     shape=_bound_pieces,
 )
 def split_text(

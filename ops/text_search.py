@@ -33,11 +33,7 @@ def _with_pattern(function: str, strings: Any, pattern: str | None, regex: str |
         raise OpError(f"regex is {regex!r}: {error}") from None
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> int64 counts[B] <= lengths",
-    known_as="str.count; pc.count_substring; how often a text occurs; count of a substring; word count; number "
-    "of words; symbols to words; Gopher quality; number of characters",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 counts[B] <= lengths")
 def count_text(
     data: Array,
     lengths: Array,
@@ -66,12 +62,7 @@ def count_text(
     return counts
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> bool found[B]",
-    known_as="str.contains; pc.match_substring; str.__contains__; LIKE; text contains; "
-    "tf.strings.regex_full_match; isalpha; isdigit; tf_text.wordshape; character classes; letters of "
-    "any script; regexp_matches",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> bool found[B]")
 def contains_text(
     data: Array,
     lengths: Array,
@@ -95,10 +86,7 @@ def contains_text(
     return _as_bools(_with_pattern("match_substring", strings, pattern, regex, ignore_case=ignore_case))
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> bool found[B]",
-    known_as="str.startswith; pc.starts_with; text starts with; prefix of a text",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> bool found[B]")
 def starts_with(data: Array, lengths: Array, *, pattern: str, errors: Errors = "strict") -> Array:
     """Return whether each UTF-8 text starts with a text; an empty one does not. An empty pattern is an error.
 
@@ -108,10 +96,7 @@ def starts_with(data: Array, lengths: Array, *, pattern: str, errors: Errors = "
     return _as_bools(_with_pattern("starts_with", to_strings(data, lengths, errors), pattern, None))
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B] -> bool found[B]",
-    known_as="str.endswith; pc.ends_with; text ends with; suffix of a text; ends in a mark",
-)
+@op("uint8 data[sum(lengths)], lengths[B] -> bool found[B]")
 def ends_with(data: Array, lengths: Array, *, pattern: str, errors: Errors = "strict") -> Array:
     """Return whether each UTF-8 text ends with a text; an empty one does not. An empty pattern is an error.
 
@@ -136,9 +121,6 @@ def _bound_replaced(ctx: InferenceContext) -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.replace; re.sub; pc.replace_substring; tf.strings.regex_replace; remove punctuation; "
-    "substring_index; regexp_replace; text before the second delimiter; substring of characters; drop lines; "
-    "strip punctuation",
     shape=_bound_replaced,
 )
 def replace_text(
@@ -166,7 +148,6 @@ def replace_text(
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.strip; pc.utf8_trim_whitespace; trim white space; tf.strings.strip",
     shape=lambda ctx: bound_bytes(ctx, 1),
 )
 def strip(
@@ -192,7 +173,6 @@ def strip(
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.upper; tf.strings.upper; pc.utf8_upper; uppercase",
     shape=bound_lower,
 )
 def upper(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
@@ -210,7 +190,6 @@ def upper(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.casefold; tf_text.case_fold_utf8; full case folding; compare without case",
     shape=lambda ctx: bound_bytes(ctx, 3),
 )
 def casefold(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:

@@ -19,7 +19,6 @@ def _unpack_by_time(max_length: int | None) -> str | MovedRows:
 @op(
     "data[sum(lengths), *d], lengths[B] -> packed[max_length|max(lengths), B, *d]",
     caffe2="PackRNNSequence",
-    known_as="time-major batch; batch_first=False",
     grad={"data": _unpack_by_time},
 )
 def pack_by_time(
@@ -47,7 +46,6 @@ def pack_by_time(
 @op(
     "packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackRNNSequence",
-    known_as="time-major to flat",
     inverse="pack_by_time",
     grad={"packed": "pack_by_time_like(d.data, packed, lengths)"},
 )
@@ -66,7 +64,6 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)] <= B, index(B) order[P=B],"
     " sum(lengths') <= sum(lengths)",
-    known_as="torch.nn.utils.rnn.pack_sequence; torch.nn.utils.rnn.pack_padded_sequence; PackedSequence",
     depends={"lengths": "lengths", "order": "lengths"},
     grad=MovedRows(),
 )
@@ -93,7 +90,6 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
 @op(
     "data[sum(lengths), *d], int order[B], lengths[T]"
     " -> values[sum(lengths'), *d], int64 lengths'[P=B] <= T, sum(lengths') <= sum(lengths)",
-    known_as="torch.nn.utils.rnn.unpack_sequence; torch.nn.utils.rnn.pad_packed_sequence",
     depends={"lengths": "order, lengths"},
     inverse="pack_sequence",
     grad=MovedRows(),

@@ -26,7 +26,6 @@ from seqflow.signature import File, Positive, Texts
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
-    known_as="tokenizers.encode_batch; AutoTokenizer; tokenizer()",
     files=check_special_tokens,
 )
 def tokenize(
@@ -61,7 +60,6 @@ def tokenize(
 
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="tokenizer.decode; tokenizer.batch_decode; detokenize",
     files=check_special_tokens,
 )
 def decode(
@@ -84,7 +82,7 @@ def decode(
     return join(decode_all(decoder, sequences, special_tokens))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]", known_as="tokenizers.trainers.BpeTrainer")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]")
 def train_tokenizer(
     data: Array,
     lengths: Array,

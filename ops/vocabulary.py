@@ -19,7 +19,6 @@ OnUnknown = Literal["zero", "raise"]
 @op(
     "int ids[N, *i], uint8 vocabulary[K] -> int64 encoded[N, *i]",
     caffe2="IndexGet, IndexLoad, IndexFreeze, IndexStore, IndexSize",
-    known_as="pd.factorize; tf.lookup.StaticHashTable; label encode; vocabulary look up",
 )
 def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> Array:
     """Return the id of each key in a vocabulary of integers: 1, 2, 3, … in its order, 0 for unknown keys.
@@ -37,11 +36,7 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
     return encoded
 
 
-@op(
-    "uint8 data[sum(lengths)], lengths[B], uint8 vocabulary[K] -> int64 encoded[B]",
-    known_as="tf.keras.layers.StringLookup; pc.index_in; vocabulary look up of strings; words of a list; share "
-    "of listed words; remove unknown words",
-)
+@op("uint8 data[sum(lengths)], lengths[B], uint8 vocabulary[K] -> int64 encoded[B]")
 def encode_strings(
     data: Array, lengths: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero"
 ) -> Array:

@@ -9,8 +9,6 @@ from seqflow.signature import Fill, NonNegative, Positive
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]",
-    known_as="tf.strings.ngrams; tft.ngrams; nltk.ngrams; n-grams; bigrams; full n-grams only; counts of "
-    "listed n-grams; TfIdfVectorizer; skip-grams",
     grad=MovedRows(fill="fill"),
 )
 def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
@@ -34,7 +32,6 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]",
-    known_as="fluid.layers.sequence_conv; sliding window; conv1d; rolling mean; skip-gram windows",
     grad=MovedRows(fill="fill"),
 )
 def context_windows(

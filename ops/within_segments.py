@@ -12,8 +12,6 @@ from seqflow.registry import op
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="torch_scatter.scatter_softmax; torch_geometric.utils.softmax; ragged softmax; "
-    "fluid.layers.sequence_softmax; segment softmax; tf.nn.softmax ragged",
     grad={"data": "softmax_within_backward(d.out, out.out, lengths)"},
 )
 def softmax_within(data: Array, lengths: Array) -> Array:
@@ -30,7 +28,6 @@ def softmax_within(data: Array, lengths: Array) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="torch_scatter.scatter_log_softmax; ragged log softmax",
     grad={"data": "d.out - exp(out.out) * expand(lengths_sum(d.out, lengths), lengths)"},
 )
 def log_softmax_within(data: Array, lengths: Array) -> Array:
@@ -60,7 +57,6 @@ def _normalize_back(norm: str) -> str:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="normalise per row; divide by the sum of its row; weights of a weighted mean; L2 norm",
     grad={"data": _normalize_back},
 )
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
@@ -79,8 +75,6 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]",
-    known_as="df.groupby.cumsum; running total per row; torch.cumsum per sequence; cumulative sum per group; "
-    "running maximum; df.groupby.cummax; df.groupby.cumprod; expanding mean; cumulative max per row",
     grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
 )
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
@@ -101,10 +95,7 @@ def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusi
     return kernels.cumsum_within(data, lengths, reverse, exclusive)
 
 
-@op(
-    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) ranks[sum(lengths), *d]",
-    known_as="df.groupby.rank",
-)
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) ranks[sum(lengths), *d]")
 def rank_within(
     data: Array,
     lengths: Array,

@@ -1,7 +1,7 @@
 """Names that people type first, and their names in seqflow.
 
-One table for errors of missing attributes and options, and for `seqflow ops --search`. Names of ops elsewhere are in
-the declarations of the ops (`known_as`).
+One table for errors of missing attributes and options, and for `seqflow ops --search`. Names of ops elsewhere are
+in `registry/known_as.txt`.
 """
 
 import os.path

@@ -150,7 +150,7 @@ def test_an_awkward_array_is_told_how_it_becomes_arrow():
 @pytest.mark.parametrize("place", ["sf", "Loader", "Record", "sf.ops"])
 def test_dir_lists_public_names_only(place):
     names = dir(PLACES[place])
-    inside = "Any TYPE_CHECKING import_module renamed printable cursor lod version signature deal recipe pipeline place "
+    inside = "Any TYPE_CHECKING import_module renamed printable cursor lod version signature assignment recipe pipeline place "
     inside += "window_maker batches data_fingerprint is_resuming iteration epochs_differ builtins os file"
     assert {*names}.isdisjoint(inside.split())
     assert not any(name.startswith("_") for name in names)

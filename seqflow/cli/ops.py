@@ -69,10 +69,10 @@ def _search(query: str, json: bool) -> None:
 
     shipped = [registry.get(name) for name in registry.names()]
     hits = search(query, shipped)[:_HITS]
-    if not hits and (known := found_anywhere(query)):
+    if known := [] if json else found_anywhere(query):
         say("\n".join(known))
-        return
-    if not hits:
+        hits = [hit for hit in hits if hit.is_exact]
+    if not hits and not known:
         near = nearest(query, shipped)
         hint = f"nearest: {', '.join(near)}; " if near else ""
         raise OpError(f"found no op for {query!r}\n  {hint}`seqflow ops` lists all")
@@ -80,7 +80,8 @@ def _search(query: str, json: bool) -> None:
         print_json({"ops": [{"name": hit.name, "known as": hit.known_as} for hit in hits]})
         return
     rows = [(hit.name, registry.get(hit.name).doc.partition("\n")[0], hit.known_as) for hit in hits]
-    print_table(rows, header=("op", "purpose", "known as"))
+    if rows:
+        print_table(rows, header=("op", "purpose", "known as"))
 
 
 def _described(op: OpDef) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.loader import Loader
 from seqflow.loader.order.windows import Windows
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.dealing import window_costs
+from seqflow.loader.plans.balanced_pools import window_costs
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import to_arrow
 

@@ -36,9 +36,9 @@ from seqflow.job.sections import (
 )
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Rows, Schedule, TokenBudget
-from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.epoch.assign_ranks import spans_of
 from seqflow.loader.order.conditions import conditions_of
-from seqflow.loader.plans.dealing import totals_of
+from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind

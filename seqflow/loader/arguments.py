@@ -13,7 +13,7 @@ from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Transform
-from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import Pad

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError, OpIndexError
-from seqflow.loader.epoch.deal import Deal, Skips
+from seqflow.loader.epoch.assign_ranks import Assignment, Skips
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.order.windows import Parts
@@ -28,7 +28,7 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "batches deal is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
+        "assignment batches is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
     ),
 )
 @checked()
@@ -62,21 +62,21 @@ class EpochBatches:
         vars(self).update(state, _stats=Stats(), _run=None, passes=None, _passes_before=0)
 
     @property
-    def deal(self) -> Deal:
+    def assignment(self) -> Assignment:
         """Batches that this process and its workers get."""
-        return self.pipeline.deal
+        return self.pipeline.assignment
 
-    @deal.setter
-    def deal(self, deal: Deal) -> None:
-        self.pipeline.deal = deal
+    @assignment.setter
+    def assignment(self, assignment: Assignment) -> None:
+        self.pipeline.assignment = assignment
 
     @property
     def rank(self) -> int:
-        return self.deal.rank
+        return self.assignment.rank
 
     @property
     def world_size(self) -> int:
-        return self.deal.world_size
+        return self.assignment.world_size
 
     @property
     def is_resuming(self) -> bool:
@@ -131,7 +131,7 @@ class EpochBatches:
                 "the number of batches is not known before reading: windows are planned on what they hold\n"
                 '  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are known and kept'
             )
-        return self.deal.ranks.rounds(total)
+        return self.assignment.ranks.rounds(total)
 
     def __getitem__(self, number: Any) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} is iterated, not indexed\n  {instead('Loader', '[]')}")
@@ -142,7 +142,7 @@ class EpochBatches:
         stops early.
         """
         handlers, stats = self.pipeline.handlers(), Stats()
-        is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
+        is_whole = self._progress is None and not self.is_resuming and self.assignment.world_size == 1
         files = [one.file for one in handlers if one.write is not None]
         bound, finished = handlers[0], False
         try:
@@ -185,7 +185,13 @@ class EpochBatches:
         try:
             skips = Skips(self.pipeline.skip, start.epoch)
             run_options = RunOptions(
-                workers, handlers, stats, counts_on=counts_on, deal=self.deal, skips=skips, parts=parts
+                workers,
+                handlers,
+                stats,
+                counts_on=counts_on,
+                assignment=self.assignment,
+                skips=skips,
+                parts=parts,
             )
             run: Run = self.pipeline.run(start, run_options)  # type: ignore[arg-type]
             iteration = Iteration(run, start, run_options)

@@ -10,13 +10,13 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import SeqflowError
 from seqflow.loader import arguments
-from seqflow.loader.epoch.deal import Deal, spans_of
+from seqflow.loader.epoch.assign_ranks import Assignment, spans_of
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.order.index import LengthsIndex
 from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
-from seqflow.loader.plans.dealing import totals_of
+from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.window_rows import Pad
@@ -175,11 +175,11 @@ class Loader(EpochBatches):
             arguments.check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=arguments.pads_of(pad, lambda: empty_rows(self.recipe)))
         self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
-        deal = Deal(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
-        arguments.check_totals(found, each, self.streams, deal.ranks, self.batch)
+        assignment = Assignment(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
+        arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch)
         super().__init__(
             Pipeline(
-                self.recipe, deal, self.index, self.bad_rows, None if version is None else str(version),
+                self.recipe, assignment, self.index, self.bad_rows, None if version is None else str(version),
                 self.prefetch, spans_of(skip), found, each,
             )
         )  # fmt: skip
@@ -284,7 +284,7 @@ def _batches(loader: Loader) -> str:
     total = pipeline.num_batches(loader.place.epoch)
     if total is None:
         return f"{_UNKNOWN}: there is no index"
-    ranks = pipeline.deal.ranks
+    ranks = pipeline.assignment.ranks
     each = f", {ranks.rounds(total):,} for each of {ranks.world_size} ranks" if ranks.world_size > 1 else ""
     return f"{total:,}{each}"
 

@@ -9,12 +9,12 @@ from seqflow.arguments import is_number
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
 from seqflow.loader.arguments import PREFETCH, check_totals, grouped, steps_of_rank
-from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.epoch.assign_ranks import spans_of
 from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.recipe import check_seed
-from seqflow.loader.plans.dealing import totals_of
+from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.row_plans import Rows, batch_plan
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import Prefetch, byte_count
@@ -81,7 +81,7 @@ class Mix(EpochBatches):
         self.loaders, rows = _loaders(found, self.weights, options)
         counted, each = totals_of(totals), steps_of_rank(steps_of, self.loaders[0].batch)
         for loader in self.loaders:
-            check_totals(counted, each, loader.streams, loader.deal.ranks, loader.batch)
+            check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch)
         inputs = counted.inputs if counted else ()
         members = [
             loader.pipeline.as_member(number, inputs, of_rows=rows is not None)

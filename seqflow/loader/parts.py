@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 
-from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.assign_ranks import Skips
 from seqflow.loader.epoch.state import Position
 from seqflow.loader.epoch.table import RowStream, StreamOrder, Table
 from seqflow.loader.loader import Loader

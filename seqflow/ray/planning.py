@@ -8,7 +8,7 @@ from itertools import accumulate, groupby
 
 from seqflow.job.part_tasks import PartTask
 from seqflow.loader import Loader
-from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.assign_ranks import Skips
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import PlannedPart, joined, origins_of, plan_parts
 from seqflow.providers import Provider

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from seqflow.registry.definition import OpDef
@@ -25,11 +26,24 @@ class Hit(NamedTuple):
     known_as: str
     """Name in another library that it was found by; "" if it was found by its own name or summary."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the query has exactly the words of a name."""
+        return self.score >= _WHOLE
+
 
 def names_elsewhere(op: OpDef) -> tuple[str, ...]:
     """Return the names of an op in other libraries, Caffe2's names first."""
-    own, others = ((text or "").split(by) for text, by in ((op.caffe2, ", "), (op.known_as, "; ")))
+    known_as = op.known_as or _table().get(op.name, "")
+    own, others = ((text or "").split(by) for text, by in ((op.caffe2, ", "), (known_as, "; ")))
     return (*(f"Caffe2 {name}" for name in own if name), *filter(None, others))
+
+
+@cache
+def _table() -> Mapping[str, str]:
+    """Return what our own ops are known as. A line of `known_as.txt` has an op and its names, separated by a tab."""
+    rows = Path(__file__).with_name("known_as.txt").read_text(encoding="utf-8").splitlines()
+    return dict(row.split("\t") for row in rows)
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
@@ -92,8 +106,9 @@ def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
     scores = {name: _score(words, *of_name) for name, of_name in names.items()}
     best = max(scores, key=lambda name: scores[name])
     # what is spelled exactly so comes before what has the same words, and an op's own name before both
-    exact = (query == op.name) * 3 * _WHOLE
-    exact += any(query == name.removeprefix("Caffe2 ").lower() for name in names if name) * _WHOLE
+    spelled = [name.removeprefix("Caffe2 ").lower() for name in names if name]
+    exact = (query == op.name) * 3 * _WHOLE + (query in spelled) * _WHOLE
+    exact += (_without_modules(query) in map(_without_modules, spelled)) * _WHOLE / 2
     return Hit(op.name, scores[best] + exact, best)
 
 
@@ -136,12 +151,17 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def _telling(text: str) -> Sequence[str]:
-    """Return the words without libraries, modules before a dot, and joining words; all words if none is left."""
-    call = re.sub(
+def _without_modules(text: str) -> str:
+    """Return a call without the libraries and modules before its dots: `np.pad` is `pad`."""
+    return re.sub(
         r"\b[a-zA-Z]\w*\.(?=\w)", lambda part: "" if set(_words(part[0])) <= _PATHS else part[0], text
     )
-    words = _words(call)
+
+
+@lru_cache(maxsize=1 << 14)
+def _telling(text: str) -> Sequence[str]:
+    """Return the words without libraries, modules before a dot, and joining words; all words if none is left."""
+    words = _words(_without_modules(text))
     return [word for word in words if word not in _LIBRARIES and word not in _JOINING] or words
 
 

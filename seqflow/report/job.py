@@ -17,7 +17,7 @@ from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
-from seqflow.loader.plans.dealing import window_tokens
+from seqflow.loader.plans.balanced_pools import window_tokens
 from seqflow.loader.run.ledger import BadRowHandler, Stats, good_rows
 from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
 from seqflow.net import Net, NetInference

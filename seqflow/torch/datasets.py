@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from seqflow.files.interface import LOCAL
 
-LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]
+LoaderLike = Annotated[Any, lambda value: hasattr(value, "assignment"), "a Loader or a Mix"]
 
 
 def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:

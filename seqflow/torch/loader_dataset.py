@@ -118,7 +118,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
     def __init__(self, loader: Any, options: Mapping[str, Any]) -> None:
         self.loader = loader
         self.options = options
-        self._deal = loader.deal
+        self._assignment = loader.assignment
         self._passes = Passes()
         self._count = loader.passes = loader.passes or PassCount(loader.moves)
         self._state: Mapping[str, Any] | None = None
@@ -147,11 +147,12 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def __len__(self) -> int:
         """Return the number of batches of this rank, or of all ranks if a library shards the dataset again."""
-        own, self.loader.deal = self.loader.deal, self._deal_of(0, 1, is_sharded_again(self))
+        own = self.loader.assignment
+        self.loader.assignment = self._assignment_of(0, 1, is_sharded_again(self))
         try:
             return len(self.loader)
         finally:
-            self.loader.deal = own
+            self.loader.assignment = own
 
     @one_at_a_time
     def __iter__(self) -> Generator[dict[str, Any], None, None]:
@@ -193,7 +194,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def _batches(self, worker: int, workers: int, is_sharded: bool) -> Iterator[dict[str, Any]]:
         in_worker = get_worker_info() is not None
-        self.loader.deal = self._deal_of(worker, workers, is_sharded)
+        self.loader.assignment = self._assignment_of(worker, workers, is_sharded)
         try:
             if in_worker:
                 self._count.begin()
@@ -202,12 +203,13 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             if in_worker:
                 self._passes.end(worker, self.loader.moves)
         finally:
-            self.loader.deal = self._deal
+            self.loader.assignment = self._assignment
 
-    def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
-        """Return the loader's deal for a worker; a library that shards again gets the batches of all ranks."""
-        ranks = replace(self._deal.ranks, rank=0, world_size=1) if is_sharded else self._deal.ranks
-        return replace(self._deal, ranks=ranks, worker=worker, workers=workers)
+    def _assignment_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
+        """Return the loader's assignment for a worker; a library that shards again gets the batches of all ranks."""
+        own = self._assignment
+        ranks = replace(own.ranks, rank=0, world_size=1) if is_sharded else own.ranks
+        return replace(own, ranks=ranks, worker=worker, workers=workers)
 
     def state_dict(self) -> Mapping[str, Any]:
         """Return the state of the batches that this process makes; raise OpError if worker processes make them."""

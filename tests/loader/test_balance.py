@@ -10,7 +10,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpTypeError
 from seqflow.loader import Balance
-from seqflow.loader.plans.dealing import window_tokens
+from seqflow.loader.plans.balanced_pools import window_tokens
 
 ROWS = 900
 LENGTHS = np.minimum(np.random.default_rng(5).lognormal(2.0, 1.1, ROWS).astype(np.int64) + 1, 200)

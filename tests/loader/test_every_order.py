@@ -106,7 +106,7 @@ def test_a_mix_is_dealt_like_its_sequence(
     rank, worker = rank % world_size, worker % workers
     ranks = {"rank": rank, "world_size": world_size, "tail": tail, "skip": skip}
     mix = mix_of(counts, weights, stop, **ranks)
-    mix.deal = replace(mix.deal, worker=worker, workers=workers)
+    mix.assignment = replace(mix.assignment, worker=worker, workers=workers)
     expected = dealt(len(rows), skip, rank, world_size, tail, worker, workers)
     if expected or worker == 0:
         assert rows_of(mix) == [None if one is None else rows[one] for one in expected]
@@ -349,7 +349,7 @@ def test_each_row_comes_once_and_those_of_added_files_in_the_next_epoch(
     ranks = [loader(rank=rank, world_size=world_size, tail=tail) for rank in range(world_size)]
     iterators = [iter(one) for one in ranks]
     seen = Counter()
-    for step in range(min(steps, ranks[0].deal.ranks.rounds(total))):
+    for step in range(min(steps, ranks[0].assignment.ranks.rounds(total))):
         for rank, iterator in enumerate(iterators):
             batch = next(iterator)
             if step * world_size + rank < total:  # else it fills the last round

@@ -1,6 +1,7 @@
 """Ops are found by what other libraries call them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from seqflow import registry
 from seqflow.expression.functions import table
 from seqflow.registry.search import names_elsewhere, nearest, search
 
+KNOWN_AS = Path(registry.__file__).with_name("known_as.txt")
 OPS = [registry.get(name) for name in registry.names()]
 
 
@@ -30,7 +32,9 @@ def test_each_op_is_found_by_each_of_its_names():
 
 def test_each_op_has_a_name_elsewhere_or_is_called_as_in_numpy():
     also = {"erf", "rsub"}
-    assert [op.name for op in OPS if not (op.known_as or hasattr(np, op.name) or op.name in also)] == []
+    assert [
+        op.name for op in OPS if not (names_elsewhere(op) or hasattr(np, op.name) or op.name in also)
+    ] == []
 
 
 def test_functions_of_expressions_are_found_by_all_their_names():
@@ -41,6 +45,12 @@ def test_functions_of_expressions_are_found_by_all_their_names():
 def test_each_of_the_names_that_an_op_has_in_caffe2_is_one():
     assert names_elsewhere(registry.get("fc"))[:2] == ("Caffe2 FC", "Caffe2 FCTransposed")
     assert found("FCTransposed")[0] == "fc"
+
+
+def test_the_table_of_names_has_ops_alone_in_their_order():
+    rows = [line.split("\t") for line in KNOWN_AS.read_text(encoding="utf-8").splitlines()]
+    assert [row[0] for row in rows] == sorted({op.name for op in OPS} & {row[0] for row in rows})
+    assert {len(row) for row in rows} == {2}
 
 
 def test_no_op_has_a_name_twice():
@@ -198,6 +208,78 @@ flatten nested lists: collapse_lengths
 zip two lists: interleave
 sliding windows: context_windows
 bin packing: pack_rows
+tf.RaggedTensor.from_tensor: unpad
+torch.flip: reverse_sequences
+tf.strings.length: count_text
+tf.strings.substr: replace_text
+list.std: lengths_std
+list.sum: lengths_sum
+list.mean: lengths_mean
+jax.ops.segment_sum: unsorted_segment_sum
+torch.nonzero: dense_to_sparse
+to_dense_batch: pad
+combine_segments: concat_sequences
+tf.reduce_all: lengths_all
+shift_tokens_right: shift
+str.extract: replace_text
+generalized advantage: discounted_sum_within
+8-bit embedding: gather_quantized
+most recent: stride_within
+sessionize: run_lengths
+collate: pad
+varlen: lengths_to_cu_seqlens
+cu_seqlens: lengths_to_cu_seqlens
+bucketize: bucketize
+n-gram: ngrams
+RoPE: rotary
+ALiBi: attention_within
+sliding window: context_windows
+GRPO: lengths_std
+DataCollatorWithPadding: pad
+DataCollatorWithFlattening: pack_rows
+edge_softmax: softmax_within
+global_add_pool: lengths_sum
+unique_consecutive: run_lengths
+invert_permute: argsort_within
+cosine_similarity: row_dot
+n_unique: unique_within
+array_union: merge_id_lists
+arrays_overlap: isin_within
+groupby.rolling: context_windows
+groupby.ewm: discounted_sum_within
+cum_max: cumsum_within
+fuzzy dedup: minhash
+url filter: match_names
+multipack: pack_rows
+padding_free: pack_rows
+first fit decreasing: pack_rows
+left truncation: stride_within
+sequence parallel: shard_sequences
+NFKC: normalize
+OrdinalEncoder: encode_strings
+MultiLabelBinarizer: segment_one_hot
+KBinsDiscretizer: bucketize
+token dropout: dropout_ids
+last token pooling: lengths_last
+decoder_input_ids: shift
+prefix sums: cumsum_within
+exact dedup: first_of_equal
+oversampling: repeat_sequences
+regexp_extract_all: split_text
+list_cosine_similarity: lengths_sum
+RLOO: lengths_mean
+masked_whiten: lengths_std
+td_lambda: discounted_sum_within
+binned_gather: route_topk
+padded_scatter: unroute
+MultiSegmentPacker: truncate_together
+asynchronous_exclusive_cumsum: lengths_to_offsets
+jagged_softmax: softmax_within
+jagged_slice: slice_sequences
+list.len: offsets_to_lengths
+list.tail: stride_within
+NonZero: dense_to_sparse
+Compress: boolean_mask
 rotary position embedding: rotary
 hash strings into buckets: hash_strings
 crossing features: cross_features
@@ -245,6 +327,13 @@ def test_the_command_shows_the_best_and_what_they_are_known_as():
     assert done.stdout.splitlines()[1].split()[0] == "softmax_within"
     hits = json.loads(seqflow("ops", "--search", "ragged softmax", "--json").stdout)["ops"]
     assert hits[0] == {"name": "softmax_within", "known as": "ragged softmax"}
+
+
+def test_what_has_no_op_but_advice_is_told_where_to_go():
+    for query in ("as-of", "lexsort", "merge_asof"):
+        done = seqflow("ops", "--search", query)
+        assert done.returncode == 0
+        assert "sf." in done.stdout
 
 
 def test_a_search_without_hits_is_an_error():

@@ -120,7 +120,7 @@ def made(case, folder, rank=0, ranks=None, tail=None, worker=0):
         if case["index"]:
             loader.lengths_index()
     if case["workers"] > 1:
-        loader.deal = replace(loader.deal, worker=worker, workers=case["workers"])
+        loader.assignment = replace(loader.assignment, worker=worker, workers=case["workers"])
     loader.set_epoch(case["epoch"])
     return loader
 

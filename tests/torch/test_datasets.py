@@ -168,7 +168,7 @@ def test_workers_share_the_batches_of_a_mix(path, workers, world_size, batch):
 def test_a_loader_is_dealt_as_before_when_a_pass_has_ended(path):
     loader = loader_of(path, rank=1, world_size=2)
     assert ids(iterable(loader)) == ids(loader_of(path, rank=1, world_size=2))
-    assert (loader.rank, loader.world_size, loader.deal.workers) == (1, 2, 1)
+    assert (loader.rank, loader.world_size, loader.assignment.workers) == (1, 2, 1)
 
 
 @pytest.mark.slow

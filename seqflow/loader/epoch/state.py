@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from seqflow.errors import OpError
 from seqflow.identity.differences import differences, listed
 from seqflow.json_form import has_form, is_count, numbered
-from seqflow.loader.epoch.deal import Deal, Skips
+from seqflow.loader.epoch.assign_ranks import Assignment, Skips
 from seqflow.loader.order.identity import FORMAT
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
@@ -102,13 +102,13 @@ def check_changes(changes: str) -> None:
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
-def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
+def check_start(start: Place, batches: int, assignment: Assignment, skips: Skips) -> None:
     """Raise OpError when a state is after the end of the epoch.
 
     States of older versions lie at the end of their round of all ranks, or of all ranks and workers.
     """
     after = skips.kept_before(start.batch) - skips.kept_before(batches)
-    if after >= max(start.ranks, deal.stride):
+    if after >= max(start.ranks, assignment.stride):
         of = f", taken on {start.ranks} ranks," if start.ranks > 1 else ""
         raise OpError(
             f"load_state_dict: the state{of} is after batch {start.batch - 1}, but the epoch has {batches} batches: "

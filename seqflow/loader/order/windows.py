@@ -278,7 +278,7 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
-def deal_windows(windows: Windows, streams: int) -> list[Windows]:
+def assign_windows(windows: Windows, streams: int) -> list[Windows]:
     """Return the windows of each stream, in order: each window is assigned to the stream with the fewest bytes
     so far.
 
@@ -292,7 +292,7 @@ def deal_windows(windows: Windows, streams: int) -> list[Windows]:
             f"Loader: streams = {streams} needs as many windows, but the data are {len(windows)}\n"
             "  lower streams or window"
         )
-    dealt: list[list[int]] = [[] for _ in range(streams)]
+    of_streams: list[list[int]] = [[] for _ in range(streams)]
     loads = [(0, stream) for stream in range(streams)]
     of_block: dict[int, int] = {}
     sliced_blocks = _sliced_blocks(windows)
@@ -308,13 +308,13 @@ def deal_windows(windows: Windows, streams: int) -> list[Windows]:
             heapq.heappush(loads, (load + max(1, nbytes), stream))
             if sliced is not None:
                 of_block[sliced] = stream
-        dealt[stream].append(number)
-    if (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None:
+        of_streams[stream].append(number)
+    if (empty := next((stream for stream, of in enumerate(of_streams) if not of), None)) is not None:
         raise OpError(
             f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together\n"
             "  lower streams, or write files with smaller row groups"
         )
-    return [windows.some(numbers) for numbers in dealt]
+    return [windows.some(numbers) for numbers in of_streams]
 
 
 def _sliced_blocks(windows: Windows) -> dict[int, int]:

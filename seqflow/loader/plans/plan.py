@@ -431,7 +431,7 @@ class WindowBatches:
         dropped = BatchSize(*self.sizes[kept:].sum(axis=0).tolist())
         return replace(self, ends=self.ends[: kept + 1], dropped=dropped)
 
-    def dealt(self, rows: Array, counts: Array) -> WindowBatches:
+    def regrouped(self, rows: Array, counts: Array) -> WindowBatches:
         """Return batches of so many rows each, taken from these rows of the batches."""
         chosen, first = rows, None
         if self.first is not None:

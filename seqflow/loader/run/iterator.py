@@ -11,11 +11,19 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Deal, Dealt, Skips, Steps, dealt
+from seqflow.loader.epoch.assign_ranks import (
+    ALL_BATCHES,
+    NO_SKIPS,
+    AssignedEntry,
+    Assignment,
+    Skips,
+    Steps,
+    assigned_entry,
+)
 from seqflow.loader.epoch.state import Place, Position, Progress, check_start
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Table
 from seqflow.loader.order.windows import Parts, StreamWindows
-from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.workers import Workers
@@ -42,7 +50,7 @@ class RunOptions:
     """Whether windows of batches before the start of the run were counted by the run before."""
     traced: bool = False
     """Whether windows number their rows."""
-    deal: Deal = ALL_BATCHES
+    assignment: Assignment = ALL_BATCHES
     skips: Skips = NO_SKIPS
     stop: int | None = None
     """Number of the batch before which the run ends, whatever follows it; None is the end of the epoch."""
@@ -150,8 +158,8 @@ class Iteration:
     def __init__(self, run: Run, start: Place, run_options: RunOptions) -> None:
         self.run, self._start = run, start
         self._workers, self._stats = run_options.workers, run_options.stats
-        self._deal, self._skips, self._stop = run_options.deal, run_options.skips, run_options.stop
-        self._index = self._deal.first(self._skips.kept_before(start.batch))
+        self._assignment, self._skips, self._stop = run_options.assignment, run_options.skips, run_options.stop
+        self._index = self._assignment.first(self._skips.kept_before(start.batch))
         """First row of the next round, counted over kept rows."""
         self._passed_until = start.batch
         """The data rows of all skipped rows before this row are counted."""
@@ -195,7 +203,7 @@ class Iteration:
     def check_start(self) -> None:
         """Raise OpError when nothing was handed out because the loaded state lies after the end of the epoch."""
         if self.progress.position is self._start:
-            check_start(self._start, self.run.table.num_known, self._deal, self._skips)
+            check_start(self._start, self.run.table.num_known, self._assignment, self._skips)
 
     def _make_ahead(self, *, wait: bool) -> None:
         """Let the workers make the next batches; with `wait` there is at least one, unless the epoch has ended."""
@@ -221,12 +229,12 @@ class Iteration:
 
     def _next(self, *, wait: bool) -> Any | None:
         """Return the next task; None if that requires waiting, and after the last."""
-        deal, skips, run = self._deal, self._skips, self.run
-        if self._stop is not None and skips.number(self._index + deal.rank) >= self._stop:
+        assignment, skips, run = self._assignment, self._skips, self.run
+        if self._stop is not None and skips.number(self._index + assignment.rank) >= self._stop:
             return None
         if skips and not self._pass_over(wait=wait):
             return None
-        while isinstance(found := dealt(run.table, self._index, deal, skips), Missing):
+        while isinstance(found := assigned_entry(run.table, self._index, assignment, skips), Missing):
             if not run.plan(found, wait=wait):
                 return None
         if found is None:
@@ -236,7 +244,7 @@ class Iteration:
         else:
             task = run.of(found.row, found.next, wait=wait)
         if task is not None:
-            self._index += deal.stride
+            self._index += assignment.stride
             if self.rows_passed:
                 task = task._replace(passed=self.rows_passed)
                 self.rows_passed = 0
@@ -246,13 +254,13 @@ class Iteration:
         """Return the task that the rank would have in the last round if it is incomplete and dropped; otherwise
         None.
         """
-        deal = self._deal
-        own = self._skips.number(self._index + deal.rank)
-        if deal.world_size == 1 or deal.tail != "drop" or self.run.table.has(own) is not True:
+        assignment = self._assignment
+        own = self._skips.number(self._index + assignment.rank)
+        if assignment.world_size == 1 or assignment.tail != "drop" or self.run.table.has(own) is not True:
             return None
         return task_at(self.run, own, wait=True)
 
-    def _filler(self, found: Dealt, *, wait: bool) -> Any | None:
+    def _filler(self, found: AssignedEntry, *, wait: bool) -> Any | None:
         if found.row is None:
             repeated = task_at(self.run.first(), found.number, wait=True)
             assert repeated is not None
@@ -265,15 +273,15 @@ class Iteration:
 
         Return False if that requires waiting.
         """
-        deal, run = self._deal, self.run
-        stop = self._skips.number(self._index + deal.world_size - 1)
+        assignment, run = self._assignment, self.run
+        stop = self._skips.number(self._index + assignment.world_size - 1)
         for number in self._skips.between(self._passed_until, stop):
             while isinstance(found := run.table.has(number), Missing):
                 if not run.plan(found, wait=wait):
                     return False
             if not found:  # a span may be longer than any epoch
                 break
-            if number % deal.stride == deal.first(0) + deal.rank:
+            if number % assignment.stride == assignment.first(0) + assignment.rank:
                 rows = run.rows_passed(number)
                 if rows is None:
                     task = task_at(run, number, wait=wait)

@@ -14,13 +14,11 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.table import BatchEntry
-from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.windows import (
     EACH_FAILS,
-    OpenWindow,
     WindowMaker,
     blames_rows,
     by_halves,
@@ -37,55 +35,6 @@ from seqflow.record.batch_memory import BatchMemory
 
 set_field = object.__setattr__
 """Set a field of a batch that was just made and that no other code holds."""
-
-
-class PoolSpan(NamedTuple):
-    """Windows that contain the batches of a pool of steps."""
-
-    first: int
-    last: int
-    """Positions of the first and the last window that plan them."""
-    windows: frozenset[int]
-    """Numbers of all windows that their rows come from."""
-    ends: bool
-    """Whether a batch is the last of the pool in its stream: after it, only the last of its windows is needed."""
-
-
-class BatchTask(NamedTuple):
-    """A batch to be made: the row of the table, and the planned batches among which its number is `number`."""
-
-    row: BatchEntry
-    windows: tuple[OpenWindow, ...]
-    """The window that owns it, and those that its last rows come from."""
-    batches: WindowBatches
-    number: int
-    size: BatchSize
-    next: int
-    """Row of the table at which a run goes on after it."""
-    fill: str = ""
-    """"pad" or "repeat" if it only fills the last round of the ranks: without rows, or with an earlier batch."""
-    passed: int = 0
-    """Number of rows in the batches that are skipped before it."""
-    pool: PoolSpan | None = None
-    """Windows of the pool in which it was balanced."""
-    step: int | None = None
-    """Number of its step, if steps are known."""
-    totals: Mapping[str, int | float] | None = None
-    """Totals over all batches of its step."""
-    seed: tuple[int, int] | None = None
-    """Number of a window and of a batch in it, which seed the random ops of `net`; None is its own."""
-
-    @property
-    def batch(self) -> int | None:
-        """Number in the epoch; that of the batch that it repeats; None if it is empty."""
-        return None if self.fill == "pad" else self.row.number
-
-    @property
-    def numbers(self) -> frozenset[int]:
-        """Numbers of the windows that rows of this batch, and of those balanced with it, come from."""
-        if self.pool is not None:
-            return self.pool.windows
-        return frozenset(one.window.number for one in self.windows)
 
 
 class BatchResult(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.json_form import is_count, numbered
-from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
+from seqflow.loader.epoch.assign_ranks import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
 from seqflow.loader.epoch.state import (
     MixPosition,
@@ -24,14 +24,15 @@ from seqflow.loader.epoch.table import Missing
 from seqflow.loader.epoch.weights import Schedule, Weight
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.dealing import Span, Totals
+from seqflow.loader.plans.balanced_pools import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.iterator import Iteration, RunOptions, task_at
 from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
-from seqflow.loader.run.making import BatchResult, BatchTask, LoadedBatch
+from seqflow.loader.run.making import BatchResult, LoadedBatch
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.steps import HandedOut
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
@@ -78,7 +79,7 @@ class MixPipeline:
     """Number of batches of each rank in a step, if the plans have no balance."""
 
     def __post_init__(self) -> None:
-        self.deal, self.threads = self.members[0].deal, self.members[0].threads
+        self.assignment, self.threads = self.members[0].assignment, self.members[0].threads
         self.empty = self.members[0].empty_batch()
         self._check_members()
 
@@ -89,7 +90,7 @@ class MixPipeline:
     def beginning(self, epoch: int) -> MixPosition:
         """Return the place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
-        return MixPosition(epoch, 0, self.deal.world_size, False, members)
+        return MixPosition(epoch, 0, self.assignment.world_size, False, members)
 
     def empty_batch(self) -> LoadedBatch | None:
         """Return a batch without rows; None if Python functions make the batches."""
@@ -112,7 +113,7 @@ class MixPipeline:
 
     def step_size(self) -> int | None:
         """Return the number of batches of a step; None if steps are not used."""
-        return None if self.totals is None else self._balanced or self.deal.world_size * self.steps_of
+        return None if self.totals is None else self._balanced or self.assignment.world_size * self.steps_of
 
     @property
     def _balanced(self) -> int | None:
@@ -129,7 +130,7 @@ class MixPipeline:
         """Return a run of one epoch from a place on."""
         size = self.step_size()
         if size is not None:
-            check_step(start, self.deal.world_size, size)
+            check_step(start, self.assignment.world_size, size)
         # windows that this rank opens for the batches of others count, too
         skips = Skips(self.skip, start.epoch)
         run = MixRun(self, start, replace(run_options, at_once=not run_options.counts_on, skips=skips))
@@ -228,9 +229,10 @@ class MixPipeline:
     def _check_members(self) -> None:
         """Raise OpError unless all members have the same ranks and batches of the same tensors."""
         for number, member in enumerate(self.members[1:], 1):
-            if member.deal != self.deal:
+            if member.assignment != self.assignment:
                 raise OpError(
-                    f"Mix: source {number} is loaded as {member.deal.ranks}, source 0 as {self.deal.ranks}"
+                    f"Mix: source {number} is loaded as {member.assignment.ranks}, "
+                    f"source 0 as {self.assignment.ranks}"
                 )
             found = member.empty_batch()
             if self.empty is None or found is None:
@@ -303,7 +305,7 @@ class MixRun:
     """One epoch of a mix: the runs of its members, pass after pass, and the batches made from theirs."""
 
     def __init__(self, mix: MixPipeline, start: MixPosition, run_options: RunOptions) -> None:
-        self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
+        self.mix, self.start, self.assignment, self.progress = mix, start, mix.assignment, Progress(start)
         self._run_options, self._stats, self.skips = run_options, run_options.stats, run_options.skips
         self._of_members = [Stats() for _ in mix.members]
         """For each member, the counts of all passes."""
@@ -339,7 +341,7 @@ class MixRun:
             # ranks and skips are applied by the mix: a member makes every batch that it is asked for
             run_options = replace(
                 self._run_options, handlers=[self._run_options.handlers[member]], stats=self._of_members[member],
-                deal=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
+                assignment=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
             )  # fmt: skip
             self._runs[member, number] = self.mix.members[member].run(place, run_options)
         return self._runs[member, number]
@@ -401,7 +403,7 @@ class MixRun:
         of_spans = [totals.of(span, self.without, of_rows=False) for span in spans]
         handed = HandedOut(totals, self.skips, self.skips.kept_before(self.start.batch))
         numbers, ones = np.array([row.number for row in rows]), np.ones(len(rows), np.int64)
-        while isinstance(kept := handed.are(numbers, mix.deal.ranks, self.table), Missing):
+        while isinstance(kept := handed.are(numbers, mix.assignment.ranks, self.table), Missing):
             if not self.plan(kept, wait=wait):
                 return None
         return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
@@ -496,14 +498,14 @@ class MixRun:
         self._release(task)
         stats.batches += 1
         last = self.skips.number(
-            self.skips.kept_before(task.row.number) - self.deal.rank + self.deal.world_size - 1
+            self.skips.kept_before(task.row.number) - self.assignment.rank + self.assignment.world_size - 1
         )
         total = self.table.total
         is_last = bool(task.fill) or (total is not None and last >= total)
         # the state is after the whole round: all ranks save the same one
         looked = last if total is None else min(last, total)
         self.progress.position = MixPosition(
-            self.start.epoch, task.next, self.deal.world_size, is_last, self._members_before(looked + 1)
+            self.start.epoch, task.next, self.assignment.world_size, is_last, self._members_before(looked + 1)
         )
         return batch, None
 

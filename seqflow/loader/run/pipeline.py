@@ -11,7 +11,7 @@ from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan, Steps
+from seqflow.loader.epoch.assign_ranks import ALL_BATCHES, Assignment, Skips, SkipSpan, Steps
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
     PASS,
@@ -34,14 +34,14 @@ from seqflow.loader.order.conditions import fulfilling
 from seqflow.loader.order.identity import LoaderIdentity, added_files, check_same
 from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import StreamWindows, Windows, cut_windows, deal_windows
-from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.order.windows import StreamWindows, Windows, assign_windows, cut_windows
+from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
-from seqflow.loader.run.making import BatchTask
 from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
@@ -54,10 +54,10 @@ from seqflow.tensor import TensorSpec
 
 @dataclass(eq=False, repr=False)
 class Pipeline:
-    """Makes the batches of any epoch of a recipe, from any place on, for the ranks of a deal."""
+    """Makes the batches of any epoch of a recipe, from any place on, for the ranks of an assignment."""
 
     recipe: Recipe
-    deal: Deal
+    assignment: Assignment
     index: Path | None
     bad_rows: BadRows
     version: str | None
@@ -138,7 +138,7 @@ class Pipeline:
 
     def beginning(self, epoch: int) -> Position:
         """Return the place before the first batch of an epoch."""
-        return Position(epoch, 0, None, self.deal.world_size)
+        return Position(epoch, 0, None, self.assignment.world_size)
 
     @property
     def members(self) -> "list[Pipeline]":
@@ -147,7 +147,7 @@ class Pipeline:
 
     def handlers(self, *marks: str) -> list[BadRowHandler]:
         """Return the receivers of the bad rows of an iteration."""
-        bad_rows = self.bad_rows.marked(*marks, *self.deal.marks)
+        bad_rows = self.bad_rows.marked(*marks, *self.assignment.marks)
         return [BadRowHandler(bad_rows, self.recipe.source.files)]
 
     def run(self, start: Position, run_options: RunOptions) -> SourceRun:
@@ -158,7 +158,7 @@ class Pipeline:
             self.identity.look_at_functions()
         steps = self.steps(run_options.numbering)
         if steps is not None and self.totals is not None:
-            check_step(start, self.deal.world_size, steps.size)
+            check_step(start, self.assignment.world_size, steps.size)
         layout, table = self.table(start.epoch)
         self._check_counts(table)
         if run_options.parts is not None:
@@ -208,7 +208,7 @@ class Pipeline:
 
     def steps(self, numbering: Numbering = OWN_NUMBERS) -> Steps | None:
         """Return the rule by which batches make steps; None if steps are not used."""
-        balance, ranks = self.recipe.batch.balance, self.deal.ranks
+        balance, ranks = self.recipe.batch.balance, self.assignment.ranks
         if balance is not None:
             return Steps(balance.step, balance.group, balance.steps_in_pool, ranks, numbering=numbering)
         if self.totals is None:
@@ -269,7 +269,7 @@ class Pipeline:
         rows.
         """
         recipe = self.recipe
-        rows = self._rows_of(deal_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
+        rows = self._rows_of(assign_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
         return rows is not None and not recipe.source.is_stream
 
     def lengths_index(
@@ -300,17 +300,17 @@ class Pipeline:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             found = cut_windows(recipe.slices(), recipe.window)
             return StreamWindows(found=found), Table([StreamOrder(None)], self._given_total())
-        dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
-        return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
+        of_streams = assign_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
+        return StreamWindows(of_streams), self._table_of(of_streams, epoch, counted)
 
     def _given_total(self) -> int | None:
         steps = self.recipe.steps_per_epoch
-        return None if steps is None else steps * self.deal.world_size
+        return None if steps is None else steps * self.assignment.world_size
 
-    def _table_of(self, dealt: Sequence[Windows], epoch: int, counted: bool) -> Table:
+    def _table_of(self, of_streams: Sequence[Windows], epoch: int, counted: bool) -> Table:
         """Return the table of some windows."""
         recipe, plan = self.recipe, self.recipe.batch
-        rows = self._rows_of(dealt)
+        rows = self._rows_of(of_streams)
         if rows is not None and recipe.of_rows:
             return Table([SingleRows(of) for of in rows])
         if rows is not None:
@@ -323,18 +323,20 @@ class Pipeline:
         # a missing index is made here only if counts are needed: an epoch makes it while it reads
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
-            counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
-        streams = [StreamOrder(len(windows), count) for windows, count in zip(dealt, counts, strict=True)]
+            counts = [lengths.counts(recipe, windows, epoch) for windows in of_streams]
+        streams = [
+            StreamOrder(len(windows), count) for windows, count in zip(of_streams, counts, strict=True)
+        ]
         return Table(streams, self._given_total())
 
-    def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
+    def _rows_of(self, of_streams: Sequence[Windows]) -> list[Array] | None:
         """Return the rows of the windows of each stream, if batches have a fixed number of rows and run across
         windows.
         """
         recipe = self.recipe
         if recipe.batch.rows_across is None or recipe.omits_rows:
             return None
-        rows = [windows.rows for windows in dealt]
+        rows = [windows.rows for windows in of_streams]
         known = [one for one in rows if one is not None]
         return known if len(known) == len(rows) and self._keeps_rows() else None
 
@@ -357,7 +359,7 @@ class Pipeline:
 
     def settings(self) -> dict[str, Any]:
         """Settings that decide the batches and their order, by name."""
-        settings = self.identity.settings(self.deal.world_size)
+        settings = self.identity.settings(self.assignment.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
 
     def fingerprint(self, epoch: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from seqflow.files.interface import Range
 from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, SingleRows, Table
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
-from seqflow.loader.plans.dealing import Span
+from seqflow.loader.plans.balanced_pools import Span
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows

@@ -4,14 +4,15 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from seqflow.loader.epoch.deal import upcoming
+from seqflow.loader.epoch.assign_ranks import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, StreamOrder, Table
 from seqflow.loader.run.iterator import EpochPlan, Iteration, Run, RunOptions
 from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
-from seqflow.loader.run.making import BatchMaker, BatchResult, BatchTask, finished_batch
+from seqflow.loader.run.making import BatchMaker, BatchResult, finished_batch
 from seqflow.loader.run.reading import PlannedRows, WindowReader
 from seqflow.loader.run.steps import HandedOut, StepPlanner
+from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -26,15 +27,12 @@ class SourceRun:
         self.epoch, self.run_options = epoch, run_options
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Window of the last batch handed out, if batches are counted while they are read."""
-        deal, skips, first = (
-            run_options.deal,
-            run_options.skips,
-            run_options.skips.kept_before(epoch.start.batch),
-        )
+        assignment, skips = run_options.assignment, run_options.skips
+        first = skips.kept_before(epoch.start.batch)
         # parts cut pools: those of a later part are not known yet; of single rows there are too many
         cuts = run_options.parts is not None or maker.recipe.of_rows
         reach = None if epoch.steps is None or cuts else self._reach
-        ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach, run_options.stop)
+        ahead = upcoming(epoch.table, assignment.first(first), assignment, skips, reach, run_options.stop)
         self._windows = WindowReader(epoch, maker, run_options, ahead)
         if damaged := maker.recipe.source.damaged:
             self._windows.add_damage(damaged)
@@ -50,7 +48,7 @@ class SourceRun:
         """Ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
         """Stream of the last batch, and the first window of that stream that was still needed."""
-        self._rounds = number, deal.world_size
+        self._rounds = number, assignment.world_size
         """The epoch, and the number of ranks in its rounds."""
         self._first: Run | None = None
 
@@ -182,8 +180,9 @@ class SourceRun:
             stats.rows_left -= size.begun
             if passed_over := stream.without_batches(row):
                 self._windows.pass_over(row.stream, passed_over)
-        first, last = (row.window, row.window) if pool is None else (pool.first, pool.last)
-        at_end = pool is None or pool.ends
+        first, last = (row.window, row.window) if pool is None else (pool.first_window, pool.last_window)
+        # after the last batch of a pool, only the last of its windows is needed
+        at_end = pool is None or row.place == pool.stop - 1
         if self._windows.unclosed:
             self._windows.close_until(row.stream, stream.next_window(last))
         if self._needed != (row.stream, first):
@@ -230,7 +229,7 @@ class SourceRun:
 
     def count_rest(self, iteration: Iteration | None) -> None:
         """Count the rows in no batch, of all windows, or of those of the part that ends."""
-        streams, deal, stats = self.table.streams, self.run_options.deal, self.run_options.stats
+        streams, assignment, stats = self.table.streams, self.run_options.assignment, self.run_options.stats
         if iteration is not None:
             dropped = iteration.dropped()
             move(stats, iteration.rows_passed, "rows_left", "skipped")
@@ -239,7 +238,7 @@ class SourceRun:
                 move(stats, dropped.size.begun, "rows_left", "dropped")
                 row = dropped.row
                 self._windows.pass_over(row.stream, streams[row.stream].without_batches(row))
-            for number in range(deal.first(0) + deal.rank, len(streams), deal.stride):
+            for number in range(assignment.first(0) + assignment.rank, len(streams), assignment.stride):
                 self._windows.pass_over(number, streams[number].without_batches(None))
         for number, stream in enumerate(streams):
             self._windows.close_until(number, stream.stop)

@@ -10,71 +10,14 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import AnyTable, PoolRows, Skips, Steps
+from seqflow.loader.epoch.assign_ranks import AnyTable, Skips, StepPool, Steps
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.table import BatchEntry, Missing, SingleRows, StreamOrder
 from seqflow.loader.order.recipe import STEPS, Recipe
-from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
-from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.balanced_pools import Totals, balance_pool, deals_rows, wide
 from seqflow.loader.run.ledger import Stats
-from seqflow.loader.run.making import BatchTask, PoolSpan
 from seqflow.loader.run.reading import PlannedRows
-from seqflow.loader.run.windows import OpenWindow
-
-PlannedBatches = tuple[BatchEntry, tuple[OpenWindow, ...], Span]
-"""Consecutive rows of a stream: the first row, the windows of their data rows, and their planned batches."""
-
-
-class StepPool:
-    """The batches of one stream in a pool of steps, as they are made."""
-
-    def __init__(self, at: PoolRows, found: Sequence[PlannedBatches], stream: StreamOrder) -> None:
-        self.first, self.stop = at.first, at.stop
-        self.found = found
-        self.windows, self.spans = _joined(found)
-        self.batches, counts = at.numbers, np.ones(len(at.numbers), np.int64)
-        """The number in the epoch of each batch."""
-        if isinstance(stream, SingleRows):
-            # the rows of one batch of the mix are dealt as a batch
-            self.batches, counts = np.unique(at.numbers, return_counts=True)
-            (rows,) = self.spans
-            self.spans = [Span(rows.batches.dealt(np.arange(len(at.numbers)), counts), 0, len(counts))]
-        self._ends = np.cumsum(counts)
-        """For each batch, the place after the last one that it has in the stream, counted over the pool."""
-        sizes = [len(counts)] if len(found) == 1 else [span.stop - span.start for _, _, span in found]
-        self.starts = np.cumsum([0, *sizes])
-        numbers = frozenset(one.window.number for one in self.windows)
-        first = found[0][0].pieces[0][0]
-        self.span = PoolSpan(first, found[-1][0].window, numbers, ends=False)
-        self.dealt: WindowBatches | None = None
-        """All its batches if rows were assigned; None if whole batches were."""
-        self.items: Array = np.arange(len(self.batches))
-        """Number of the planned batch that each batch is, if whole batches were assigned."""
-        self.steps: Array = np.zeros(0, np.int64)
-        """The step of each batch."""
-        self.totals: dict[int, dict[str, int | float]] = {}
-        """Totals of each step, by name."""
-
-    def task(self, row: BatchEntry, following: int) -> BatchTask:
-        """Return the batch of a row; a run goes on at row `following` after it."""
-        place = int(np.searchsorted(self._ends, row.place - self.first, side="right"))
-        if self.dealt is not None:
-            windows, batches, made = self.windows, self.dealt, place
-            (_, planned, _), _ = self._planned(place)
-            seed = planned[0].window.number, row.inside
-        else:
-            (first, windows, own), at = self._planned(int(self.items[place]))
-            batches, made = own.batches, own.start + at
-            seed = windows[0].window.number, first.inside + at
-        step, span = int(self.steps[place]), self.span._replace(ends=row.place == self.stop - 1)
-        return BatchTask(
-            row, windows, batches, made, batches.size(made), following,
-            pool=span, step=step, totals=self.totals.get(step), seed=seed,
-        )  # fmt: skip
-
-    def _planned(self, place: int) -> tuple[PlannedBatches, int]:
-        at = int(np.searchsorted(self.starts, place, side="right")) - 1
-        return self.found[at], place - int(self.starts[at])
+from seqflow.loader.run.tasks import BatchTask, PlannedBatches, PoolBatches
 
 
 class StepPlanner:
@@ -93,7 +36,7 @@ class StepPlanner:
         self._stats, self.rows, self._handed = stats, rows, handed
         self._deals_rows = deals_rows(recipe.batch, self._balance)
         """Whether single rows are assigned; otherwise whole batches, or nothing."""
-        self._pools: dict[int, StepPool] = {}
+        self._pools: dict[int, PoolBatches] = {}
         """The last requested pool of each stream."""
         self._is_warned = False
         self._counted: dict[int, int] = {}
@@ -105,7 +48,7 @@ class StepPlanner:
         """
         pool = self._pools.get(row.stream)
         if pool is None or not pool.first <= row.place < pool.stop:
-            pool = self._dealt(row, wait=wait)
+            pool = self._balanced_pool(row, wait=wait)
             if pool is None:
                 return None
             self._pools[row.stream] = pool
@@ -117,16 +60,16 @@ class StepPlanner:
         row = table.find(k)
         assert isinstance(row, BatchEntry)
         stream, at = table.streams[row.stream], self._pool_of(row)
-        assert isinstance(at, PoolRows)
+        assert isinstance(at, StepPool)
         last = stream.row(-1, row.stream, at.stop - 1)
         return row.stream, stream.window_of(at.first), last.pieces[-1][0]
 
     def first_needed(self, stream: int, position: int) -> int:
         """Return the first window, at most this one, that batches of a stream still need."""
         pool = self._pools.get(stream)
-        return position if pool is None else min(position, pool.span.first)
+        return position if pool is None else min(position, pool.first_window)
 
-    def _pool_of(self, row: BatchEntry) -> PoolRows | Missing:
+    def _pool_of(self, row: BatchEntry) -> StepPool | Missing:
         table = self.rows.table
         return self._steps_of(table.streams[row.stream]).pool_of(table, row.stream, row.place)
 
@@ -134,7 +77,7 @@ class StepPlanner:
         """Return the steps of a stream, which begin again with each of its parts."""
         return replace(self._steps, base=stream.start_batch) if stream.is_cut else self._steps
 
-    def _dealt(self, row: BatchEntry, *, wait: bool) -> StepPool | None:
+    def _balanced_pool(self, row: BatchEntry, *, wait: bool) -> PoolBatches | None:
         while isinstance(at := self._pool_of(row), Missing):
             if not self.rows.plan(at, wait=wait):
                 return None
@@ -155,32 +98,34 @@ class StepPlanner:
             place = first.place + span.stop - span.start
         kept = None if self._handed is None else self._handed.are(at.numbers, self._steps.ranks, table)
         if isinstance(kept, Missing):
-            return self._dealt(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
-        pool = StepPool(at, found, stream)
-        self._deal(pool, at, row.stream, kept)
+            return self._balanced_pool(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
+        pool = PoolBatches(at, found, stream)
+        self._set_balance(pool, at, row.stream, kept)
         return pool
 
-    def _deal(self, pool: StepPool, at: PoolRows, stream: int, kept: Array | None) -> None:
+    def _set_balance(self, pool: PoolBatches, at: StepPool, stream: int, kept: Array | None) -> None:
         """Balance a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = pool.spans
         pool.steps = steps.of(pool.batches)
         key = self._recipe.key(self._epoch, STEPS, at.number)
-        dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(pool.batches), key)
+        balanced = balance_pool(
+            spans, self._balance, pool.steps - at.number, steps.columns(pool.batches), key
+        )
         is_new = pool.first >= self._counted.get(stream, 0)
         self._counted[stream] = max(pool.stop, self._counted.get(stream, 0))
-        if dealt.costs is not None:
+        if balanced.costs is not None:
             if is_new:
-                self._stats.costs.add(dealt.costs, dealt.slots, dealt.items, steps.group)
-            self._warn(dealt.costs[dealt.items], dealt.slots.counts)
-        if dealt.batches is not None:
-            pool.dealt = dealt.batches
+                self._stats.costs.add(balanced.costs, balanced.slots, balanced.items, steps.group)
+            self._warn(balanced.costs[balanced.items], balanced.slots.counts)
+        if balanced.batches is not None:
+            pool.regrouped = balanced.batches
         else:
-            pool.items = dealt.items
+            pool.items = balanced.items
         if self._handed is not None and kept is not None:
             without = self._stats.without if is_new else Counter[str]()
             of_spans = [self._handed.totals.of(one, without, of_rows=self._deals_rows) for one in spans]
-            pool.totals = self._handed.sums(of_spans, pool.steps, dealt.slots.counts, dealt.items, kept)
+            pool.totals = self._handed.sums(of_spans, pool.steps, balanced.slots.counts, balanced.items, kept)
 
     def _warn(self, costs: Array, counts: Array) -> None:
         """Warn once if the ranks are not those that rows are assigned to."""
@@ -266,16 +211,3 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
     sums = costs[:whole].reshape(-1, steps_of, ranks).sum(axis=1)
     mean = float(sums.mean(axis=1).sum())
     return float(sums.max(axis=1).sum()) / mean if mean else None
-
-
-def _joined(found: Sequence[PlannedBatches]) -> tuple[tuple[OpenWindow, ...], list[Span]]:
-    """Return the windows of planned batches, and their spans; neighbouring spans in one window are joined."""
-    windows: list[OpenWindow] = []
-    spans: list[Span] = []
-    for _, own, span in found:
-        if spans and spans[-1].batches is span.batches and spans[-1].stop == span.start:
-            spans[-1] = spans[-1]._replace(stop=span.stop)
-        else:
-            spans.append(span)
-            windows += own
-    return tuple(windows), spans

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import OpError, OpTypeError
-from seqflow.loader.epoch.deal import Skips, spans_of
+from seqflow.loader.epoch.assign_ranks import Skips, spans_of
 
 TABLE = pa.table({"id": np.arange(1000)})
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)), max_size=4)

@@ -107,7 +107,7 @@ def test_an_epoch_that_is_set_while_it_is_iterated_stays_set():
 def test_a_state_after_the_last_round_counts_batches_with_rows_and_ends(skip, tail, workers):
     def loader(worker):
         found = sf.Loader({"id": list(range(40))}, batch=4, rank=0, world_size=4, tail=tail, skip=skip)
-        found.deal = replace(found.deal, worker=worker, workers=workers)
+        found.assignment = replace(found.assignment, worker=worker, workers=workers)
         return found
 
     for worker in range(workers):

@@ -51,7 +51,7 @@ class Span(NamedTuple):
         return self.batches.of_rows(self.rows)
 
 
-class DealtPool(NamedTuple):
+class BalancedPool(NamedTuple):
     """A pool of steps whose items are assigned."""
 
     slots: Slots
@@ -68,7 +68,9 @@ def deals_rows(plan: BatchPlan, balance: Balance | None) -> bool:
     return balance is not None and not balance.needs_longest and plan.deals_rows
 
 
-def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: Array, key: int) -> DealtPool:
+def balance_pool(
+    spans: Sequence[Span], balance: Balance | None, steps: Array, columns: Array, key: int
+) -> BalancedPool:
     """Assign the items of the batches of some spans to these steps and these ranks of the group.
 
     Without a balance the batches stay as they are.
@@ -77,10 +79,10 @@ def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: 
     counts = np.concatenate([one.row_counts for one in spans]) if rows else np.ones(len(steps), np.int64)
     slots = Slots(steps, columns, counts)
     if balance is None:
-        return DealtPool(slots, np.arange(len(steps)), None, None)
+        return BalancedPool(slots, np.arange(len(steps)), None, None)
     costs = np.concatenate([_costs(one, balance, rows) for one in spans])
-    items = deal_pool(whole_costs(costs), slots, key)
-    return DealtPool(slots, items, costs, _dealt_batches(spans, items, counts) if rows else None)
+    items = assign_items(whole_costs(costs), slots, key)
+    return BalancedPool(slots, items, costs, _regrouped(spans, items, counts) if rows else None)
 
 
 def _costs(span: Span, balance: Balance, rows: bool) -> Array:
@@ -97,15 +99,15 @@ def _costs(span: Span, balance: Balance, rows: bool) -> Array:
     return costs if rows else kernels.segment_reduce("sum", costs, counts)
 
 
-def _dealt_batches(spans: Sequence[Span], items: Array, counts: Array) -> WindowBatches:
+def _regrouped(spans: Sequence[Span], items: Array, counts: Array) -> WindowBatches:
     """Return batches of so many rows each, which are numbered over the batches of the spans in turn."""
     if len(spans) == 1:
-        return spans[0].batches.dealt(items + spans[0].rows.start, counts)
+        return spans[0].batches.regrouped(items + spans[0].rows.start, counts)
     batches, firsts = joined([one.batches for one in spans])
     rows = [
         np.arange(one.rows.start, one.rows.stop) + first for one, first in zip(spans, firsts, strict=True)
     ]
-    return batches.dealt(np.concatenate(rows)[items], counts)
+    return batches.regrouped(np.concatenate(rows)[items], counts)
 
 
 def window_costs(batches: WindowBatches) -> StepCosts | None:
@@ -114,9 +116,9 @@ def window_costs(batches: WindowBatches) -> StepCosts | None:
     if balance is None:
         return None
     found = StepCosts()
-    for _, dealt in _pools(batches, balance):
-        assert dealt.costs is not None
-        found.add(dealt.costs, dealt.slots, dealt.items, balance.group)
+    for _, regrouped in _pools(batches, balance):
+        assert regrouped.costs is not None
+        found.add(regrouped.costs, regrouped.slots, regrouped.items, balance.group)
     return found
 
 
@@ -129,23 +131,23 @@ def window_tokens(batches: WindowBatches) -> Array:
     if balance is None:
         return planned
     found = [planned[:0]]
-    for span, dealt in _pools(batches, balance):
+    for span, regrouped in _pools(batches, balance):
         whole = planned[span.start : span.stop]
-        found.append(whole[dealt.items] if dealt.batches is None else dealt.batches.sizes[:, 1])
+        found.append(whole[regrouped.items] if regrouped.batches is None else regrouped.batches.sizes[:, 1])
     return np.concatenate(found)
 
 
-def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, DealtPool]]:
+def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, BalancedPool]]:
     """Yield the pools of whole steps of a window, as if it were the first."""
     whole = len(batches) // balance.step * balance.step
     pool = (balance.steps_in_pool or max(1, whole // balance.step)) * balance.step
     for first in range(0, whole, pool):
         span = Span(batches, first, min(first + pool, whole))
         numbers = np.arange(span.stop - span.start)
-        yield span, deal([span], balance, numbers // balance.step, numbers % balance.group, first)
+        yield span, balance_pool([span], balance, numbers // balance.step, numbers % balance.group, first)
 
 
-def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
+def assign_items(costs: Array, slots: Slots, key: int) -> Array:
     """int64[N]: the items of each batch in turn, where costs[N] are those of items, batch after batch.
 
     Each batch keeps its number of items. Items stay in their step if the pool has one step; otherwise `key`
@@ -159,8 +161,8 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
         columns, counts = slots.columns[batches], slots.counts[batches]
         batch, layer, room = _places(columns.tobytes(), counts.tobytes())
         # one item for each rank: there is nothing to balance
-        dealt = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
-        found[starts[batches][batch] + layer] = dealt
+        regrouped = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
+        found[starts[batches][batch] + layer] = regrouped
     return found
 
 

@@ -19,7 +19,7 @@ from seqflow.loader.epoch.table import OWN_NUMBERS, BatchEntry, Missing, Numberi
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
+class Assignment:
     """Batches that a worker of a rank makes: those of a rank are assigned to its workers in turn."""
 
     ranks: Ranks
@@ -54,7 +54,7 @@ class Deal:
         return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
 
 
-ALL_BATCHES = Deal(Ranks(0, 1))
+ALL_BATCHES = Assignment(Ranks(0, 1))
 """The batches of the only worker of a single rank."""
 
 
@@ -65,7 +65,7 @@ _AT_ONCE = 4096
 AnyTable = Table | MixTable
 
 
-class Dealt(NamedTuple):
+class AssignedEntry(NamedTuple):
     """A row as one rank gets it."""
 
     row: BatchEntry | MixRow | None
@@ -78,16 +78,18 @@ class Dealt(NamedTuple):
     """The first row of the next round of all ranks, where a state goes on."""
 
 
-def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Missing | None:
+def assigned_entry(
+    table: AnyTable, index: int, assignment: Assignment, skips: Skips
+) -> AssignedEntry | Missing | None:
     """Return the row of a rank in the round that begins with kept row `index`; None if there is no such round.
 
     Kept rows are those that are not skipped. The function looks at one round of one table and reads nothing;
     therefore it ends, and a loop over rounds ends with the table. If a window has to be planned first, return
     that window.
     """
-    ranks = deal.ranks
+    ranks = assignment.ranks
     world_size = ranks.world_size
-    own, after = index + ranks.rank, index + world_size * (deal.workers - deal.worker)
+    own, after = index + ranks.rank, index + world_size * (assignment.workers - assignment.worker)
     if skips:
         own, after = skips.number(own), skips.number(after - 1) + 1
     if world_size > 1:
@@ -96,39 +98,43 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
         if isinstance(whole, Missing):
             return whole
         if not whole and (ranks.tail == "drop" or table.has(own) is not True):
-            return _filler(table, index, deal, skips)
+            return _filler(table, index, assignment, skips)
     found = table.find(own)
     if found is None or isinstance(found, Missing):
         return found
-    return Dealt(found, own, "", after if table.total is None else min(after, table.total))
+    return AssignedEntry(found, own, "", after if table.total is None else min(after, table.total))
 
 
-def _filler(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Missing | None:
+def _filler(
+    table: AnyTable, index: int, assignment: Assignment, skips: Skips
+) -> AssignedEntry | Missing | None:
     """Return the filler for a rank that has no row in the last, incomplete round."""
     total = table.total
     assert total is not None  # a row of the round is missing
-    if deal.tail == "drop":
+    if assignment.tail == "drop":
         if index == 0:
             raise BatchPlanError(
-                f"{table.what}: an epoch has fewer batches than world_size = {deal.world_size}, and tail='drop' "
-                "leaves none\n  use tail='pad' or 'repeat', or smaller batches"
+                f"{table.what}: an epoch has fewer batches than world_size = {assignment.world_size}, and "
+                "tail='drop' leaves none\n  use tail='pad' or 'repeat', or smaller batches"
             )
         return None
     first = skips.number(index)
     if not table.has(first):
         return None
-    if deal.tail == "repeat":
-        return Dealt(None, skips.number((index + deal.rank) % skips.kept_before(total)), "repeat", total)
+    if assignment.tail == "repeat":
+        return AssignedEntry(
+            None, skips.number((index + assignment.rank) % skips.kept_before(total)), "repeat", total
+        )
     found = table.find(first)
     if found is None or isinstance(found, Missing):
         return found
-    return Dealt(found, first, "pad", total)
+    return AssignedEntry(found, first, "pad", total)
 
 
 def upcoming(
     table: Table,
     index: int,
-    deal: Deal,
+    assignment: Assignment,
     skips: Skips,
     reach: Callable[[int], tuple[int, int, int]] | None = None,
     stop: int | None = None,
@@ -136,8 +142,8 @@ def upcoming(
     """Yield stream and position of the windows with rows for a rank, from kept row `index` on, in order, to
     read ahead.
 
-    `reach` gives stream, first and last window of a row that is dealt together with others. Rows from `stop` on are
-    not read. If batches are
+    `reach` gives stream, first and last window of a row that is balanced with others. Rows from `stop` on are not
+    read. If batches are
     counted while they are read, yield all windows from the first unplanned one on, without an end.
     """
     if not table.counted:
@@ -148,8 +154,8 @@ def upcoming(
     # a given total may exceed the batches by any amount: `find` refuses the first missing row
     rows = min(table.total or 0, table.turns.total or 0)
     kept = skips.kept_before(rows if stop is None else min(rows, stop))
-    stride = min(deal.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
-    for low in range(index + deal.rank, kept, stride * _AT_ONCE):
+    stride = min(assignment.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
+    for low in range(index + assignment.rank, kept, stride * _AT_ONCE):
         indices = np.arange(low, min(kept, low + stride * _AT_ONCE), stride)
         for stream, first, last in _windows(table, skips.numbers(indices), reach):
             if last > seen[stream]:
@@ -265,7 +271,7 @@ class Skips:
 NO_SKIPS = Skips((), 0)
 
 
-class PoolRows(NamedTuple):
+class StepPool(NamedTuple):
     """Rows of one stream that are in one pool of steps."""
 
     number: int
@@ -302,7 +308,7 @@ class Steps:
         """int64: the rank of the group that gets each batch of the sequence."""
         return (numbers - self.base) % self.group
 
-    def pool_of(self, table: Table, stream: int, place: int) -> PoolRows | Missing:
+    def pool_of(self, table: Table, stream: int, place: int) -> StepPool | Missing:
         """Return the pool of a row that exists; if not all of its windows are planned, return the next one to
         plan.
         """
@@ -323,7 +329,7 @@ class Steps:
         numbers = table.turns.numbers(stream, np.array([place]))
         return int(self.of(self.numbering.outer(numbers))[0])
 
-    def _between(self, table: Table, stream: int, first: int, stop: int) -> PoolRows:
+    def _between(self, table: Table, stream: int, first: int, stop: int) -> StepPool:
         """Return the rows of a stream from one step to before another."""
         begin, end = (max(0, self.numbering.inner(self.base + step * self.size)) for step in (first, stop))
         if table.total is not None:
@@ -331,10 +337,10 @@ class Steps:
         turns = table.turns
         own = turns.before(stream, begin)
         numbers = turns.numbers(stream, np.arange(own, turns.before(stream, end)))
-        return PoolRows(first, own, self.numbering.outer(numbers))
+        return StepPool(first, own, self.numbering.outer(numbers))
 
     @staticmethod
-    def _there(table: Table, stream: int, pool: PoolRows) -> PoolRows | Missing:
+    def _there(table: Table, stream: int, pool: StepPool) -> StepPool | Missing:
         """Return the rows of a pool that exist."""
         of = table.streams[stream]
         found = of.has(pool.stop - 1)
