@@ -239,11 +239,6 @@ class Skips:
         start, stop = self.spans[at]
         return number - self._before[at] - (min(number, stop) - start)
 
-    def cover(self, first: int, last: int) -> bool:
-        """Return whether one span omits all batches from `first` to `last`."""
-        at = bisect_right(self._starts, first) - 1
-        return at >= 0 and last < self.spans[at][1]
-
     def number(self, index: int) -> int:
         """Return the number of a batch from its place among the kept ones."""
         return index + self._before[bisect_right(self._firsts, index)]

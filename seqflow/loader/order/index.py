@@ -55,11 +55,11 @@ class LengthsIndex:
         """Return the number of batches of each window."""
         return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
 
-    def rows_in_batches(self, recipe: Recipe, window: Window, epoch: int) -> int:
-        """Return the number of rows of a window that are in one of its batches, or begin in one if they are cut."""
+    def rows_of_batches(self, recipe: Recipe, window: Window, epoch: int) -> Array:
+        """int64: the rows that begin in each batch of a window; cut rows begin in that of their first piece."""
         plan, lengths = recipe.batch, self._in_order(recipe, window, epoch)
         sizes = plan.batch_sizes(lengths, recipe.key(epoch, BATCHES, window.number))
-        return int(sizes[: plan.count(lengths), -1].sum())
+        return sizes[: plan.count(lengths), -1]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """Return the share of cells of a window's batches that holds tokens; None if they have no cells."""

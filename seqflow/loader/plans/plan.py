@@ -280,8 +280,9 @@ class BatchPlan(ABC):
         return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
 
     def batch_sizes(self, sizes: Array, key: int = 0) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, as `key` orders them;
-        a short batch that `drop_last` omits is the last.
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, ordered by `key`.
+
+        Short batches, which `drop_last` omits, come last.
         """
         selection = self.select(sizes)
         return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, key)))

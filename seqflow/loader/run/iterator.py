@@ -158,7 +158,11 @@ class Iteration:
     def __init__(self, run: Run, start: Place, run_options: RunOptions) -> None:
         self.run, self._start = run, start
         self._workers, self._stats = run_options.workers, run_options.stats
-        self._assignment, self._skips, self._stop = run_options.assignment, run_options.skips, run_options.stop
+        self._assignment, self._skips, self._stop = (
+            run_options.assignment,
+            run_options.skips,
+            run_options.stop,
+        )
         self._index = self._assignment.first(self._skips.kept_before(start.batch))
         """First row of the next round, counted over kept rows."""
         self._passed_until = start.batch

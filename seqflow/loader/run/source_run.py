@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
+from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.assign_ranks import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, StreamOrder, Table
@@ -51,6 +50,8 @@ class SourceRun:
         self._rounds = number, assignment.world_size
         """The epoch, and the number of ranks in its rounds."""
         self._first: Run | None = None
+        self._passed_window: tuple[tuple[int, int], Array | None] = (-1, -1), None
+        """The last window with a skipped batch, and the rows of its batches, if they are known without reading."""
 
     @property
     def table(self) -> Table:
@@ -86,30 +87,24 @@ class SourceRun:
         return BatchTask(row, windows, batches, number, batches.size(number), following)
 
     def rows_passed(self, number: int) -> int | None:
-        """Return the rows to count for a skipped batch; None if its window must be read for that.
-
-        All rows of a window whose batches are all skipped count with the first of them.
-        """
-        table, row = self.table, self.table.find(number)
-        if not table.counted or self.steps is not None or not isinstance(row, BatchEntry):
+        """Return the rows of a skipped batch; None if its window must be read for that. Its windows are counted."""
+        row = self.table.find(number)
+        if not self.table.counted or self.steps is not None or not isinstance(row, BatchEntry):
             return None
-        stream = table.streams[row.stream]
-        first, stop = stream.span(row.window)
-        begin, end = table.turns.numbers(row.stream, np.array([first, stop - 1])).tolist()
-        if begin < self.epoch.start.batch or not self.run_options.skips.cover(begin, end):
-            return None
-        if number != begin:
-            return 0
+        stream = self.table.streams[row.stream]
         if isinstance(stream, RowStream):
-            rows = stream.first_row(stop) - stream.first_row(first)
+            rows = sum(stop - start for _, start, stop in row.pieces)
         else:
-            window = self.epoch.layout.window((row.stream, row.window))
-            assert window is not None
-            ledger = self._windows.maker.known(window, self.epoch.start.epoch)
-            if ledger is None:
+            address = row.stream, row.window
+            if self._passed_window[0] != address:
+                window = self.epoch.layout.window(address)
+                assert window is not None
+                self._passed_window = address, self._windows.maker.known_rows(window, self.epoch.start.epoch)
+            known = self._passed_window[1]
+            if known is None:
                 return None
-            rows = ledger.rows_left
-        self._windows.pass_over(row.stream, [row.window])
+            rows = known.item(row.inside)
+        self._windows.pass_over(row.stream, [piece[0] for piece in row.pieces])
         return rows
 
     def first(self) -> Run:
