@@ -4,11 +4,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from seqflow.drawing.svg import ADAPTIVE, picture, style, text
+from seqflow.drawing.svg import DARK, LIGHT, Theme, picture, text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _CHAR = 380, 220, 70, 40, 44, 8
 _DASHES = ("", "7 4", "2 3", "10 3 2 3")
 """Lines are told apart by them, and by the names at their ends."""
+_ADAPTIVE = Theme(
+    "var(--ink)",
+    "var(--line)",
+    tuple(f"var(--fill-{number})" for number in range(len(LIGHT.fills))),
+    "var(--empty)",
+)
+"""Colours that follow the reader's light or dark mode; the picture needs `_style()` among its parts."""
 
 
 def plot(series: dict[str, Any]) -> str:
@@ -21,15 +28,15 @@ def plot(series: dict[str, Any]) -> str:
     across, up = _axis(sizes, _WIDTH), _axis(times, _HEIGHT)
     width = _LEFT + _WIDTH + max(map(len, names)) * _CHAR + 24
     bottom = _TOP + _HEIGHT
-    parts = [style(), text(8, 20, series["name"], ADAPTIVE.ink, "start", bold=True)]
+    parts = [_style(), text(8, 20, series["name"], _ADAPTIVE.ink, "start", bold=True)]
     parts += [_line([(_LEFT, _TOP), (_LEFT, bottom), (_LEFT + _WIDTH, bottom)], "")]
     for size in sizes:
-        parts.append(text(_LEFT + across(size), bottom + 18, _shown(size), ADAPTIVE.ink))
-    parts.append(text(_LEFT + _WIDTH / 2, bottom + 38, series["along"], ADAPTIVE.ink))
+        parts.append(text(_LEFT + across(size), bottom + 18, _shown(size), _ADAPTIVE.ink))
+    parts.append(text(_LEFT + _WIDTH / 2, bottom + 38, series["along"], _ADAPTIVE.ink))
     for tick in _ticks(min(times), max(times)):
         y = bottom - up(tick)
-        parts += [text(_LEFT - 8, y + 4.5, _shown(tick), ADAPTIVE.ink, "end")]
-    parts.append(text(_LEFT - 8, _TOP - 6, series["unit"], ADAPTIVE.ink, "start"))
+        parts += [text(_LEFT - 8, y + 4.5, _shown(tick), _ADAPTIVE.ink, "end")]
+    parts.append(text(_LEFT - 8, _TOP - 6, series["unit"], _ADAPTIVE.ink, "start"))
     ends: list[tuple[float, str]] = []
     for number, name in enumerate(names):
         line = [
@@ -40,7 +47,7 @@ def plot(series: dict[str, Any]) -> str:
         parts.append(_line(line, _DASHES[number % len(_DASHES)]))
         ends.append((line[-1][1], name))
     for y, name in _apart(sorted(ends)):
-        parts.append(text(_LEFT + _WIDTH + 12, y + 4.5, name, ADAPTIVE.ink, "start"))
+        parts.append(text(_LEFT + _WIDTH + 12, y + 4.5, name, _ADAPTIVE.ink, "start"))
     return picture(width, bottom + _BOTTOM, series["name"], described(series), parts)
 
 
@@ -80,10 +87,20 @@ def _apart(ends: list[tuple[float, str]]) -> Iterator[tuple[float, str]]:
 def _line(points: list[tuple[float, float]], dashes: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return f'<polyline points="{path}" fill="none" stroke="{ADAPTIVE.ink}" stroke-width="1.6"{dashed}/>'
+    return f'<polyline points="{path}" fill="none" stroke="{_ADAPTIVE.ink}" stroke-width="1.6"{dashed}/>'
 
 
 def _shown(value: float) -> str:
     if value >= 1_000_000:
         return f"{value / 1e6:g}M"
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def _style() -> str:
+    """Return the colours of `_ADAPTIVE`, in light and in dark mode."""
+    return f"<style>svg{{{_variables(LIGHT)}}}@media(prefers-color-scheme:dark){{svg{{{_variables(DARK)}}}}}</style>"
+
+
+def _variables(theme: Theme) -> str:
+    fills = ";".join(f"--fill-{number}:{fill}" for number, fill in enumerate(theme.fills))
+    return f"--ink:{theme.ink};--line:{theme.line};{fills};--empty:{theme.empty}"

@@ -17,7 +17,7 @@ from fuzz.calls import INTEGERS
 from fuzz.children import Log, keep, run_children
 from seqflow import kernels
 from seqflow.kernels import KernelError
-from seqflow.kernels.attention import AttentionForm
+from seqflow.kernels.attention import AttentionSettings
 from seqflow.kernels.dispatch import KERNELS
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.forms import INTEGERS as INDICES
@@ -157,7 +157,9 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
             arguments[parameter.name] = _form(draw, lengths)
         elif parameter.name == "form":
             band = [draw.choice([0, 2, 2**40]) for _ in range(2)]
-            arguments["form"] = AttentionForm(0.5, *band, draw.random() < 0.5, draw.choice([0.0, 3.0]))
+            arguments["settings"] = AttentionSettings(
+                0.5, *band, draw.random() < 0.5, draw.choice([0.0, 3.0])
+            )
         elif parameter.name == "cell":
             arguments["cell"] = cell
         elif parameter.name == "chunks":

@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
 
-__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'attention_within', 'attention_within_backward', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_gru_backward', 'bidirectional_lstm', 'bidirectional_lstm_backward', 'bidirectional_rnn', 'bidirectional_rnn_backward', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'casefold', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'combinations_within', 'concat', 'concat_sequences', 'connected_components', 'contains_text', 'context_windows', 'cos', 'cosh', 'count_text', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'discounted_sum_within', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'edit_distance', 'encode', 'encode_strings', 'ends_with', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expand_placeholders', 'expm1', 'expression', 'extreme_shares', 'fc', 'fill_in_middle', 'filter_sequences', 'find', 'find_duplicates', 'first_of_equal', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_matmul', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'group_order', 'gru', 'gru_backward', 'hash_indices', 'hash_ngrams', 'hash_strings', 'hash_text', 'image_grids', 'image_ids', 'image_spans', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isin', 'isin_within', 'isnan', 'jaccard', 'join_texts', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'labels_of_tokens', 'largest_shares', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_max_with_argmax', 'lengths_mean', 'lengths_median', 'lengths_min', 'lengths_min_with_argmin', 'lengths_outer_sum', 'lengths_prod', 'lengths_quantile', 'lengths_range', 'lengths_reduce_positions', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'longest_common', 'lower', 'lshift', 'lstm', 'lstm_backward', 'mask_sequences', 'mask_tokens', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'median_within_backward', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minhash', 'minimum', 'mrope_positions', 'mul', 'neg', 'ngram_overlap', 'ngram_texts', 'ngrams', 'noise', 'noise_spans', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'outer_sums_by_id', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'patch_positions', 'patchify', 'positions_by_id', 'prepend_token', 'product_within', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantile_within_backward', 'quantize_rowwise', 'random_integers', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'repetition_shares', 'replace_text', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rnn_backward', 'rotary', 'route_topk', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'run_lengths', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_pooled', 'scatter_pooled_weighted', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_matmul', 'segment_one_hot', 'sequence_mask', 'shard_sequences', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'softmax_within_backward', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'span_corrupt', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_text', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'starts_to_lengths', 'starts_with', 'stop_gradient', 'stride_within', 'strip', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'token_offsets', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'truncate_together', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unpatchify', 'unroute', 'unshard_sequences', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'upper', 'viterbi_decode', 'where', 'window_order', 'word_offsets', 'zero_after_length', 'zeros_like']
+__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'attention_within', 'attention_within_backward', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_gru_backward', 'bidirectional_lstm', 'bidirectional_lstm_backward', 'bidirectional_rnn', 'bidirectional_rnn_backward', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'casefold', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'combinations_within', 'concat', 'concat_sequences', 'connected_components', 'contains_text', 'context_windows', 'cos', 'cosh', 'count_text', 'crf_log_likelihood', 'crf_log_likelihood_backward', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'discounted_sum_within', 'distinct_sequences', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'edit_distance', 'encode', 'encode_strings', 'ends_with', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expand_placeholders', 'expm1', 'expression', 'extreme_shares', 'fc', 'fill_in_middle', 'filter_sequences', 'find', 'find_duplicates', 'first_of_equal', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_matmul', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'group_order', 'gru', 'gru_backward', 'hash_indices', 'hash_ngrams', 'hash_strings', 'hash_text', 'image_grids', 'image_ids', 'image_spans', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isin', 'isin_within', 'isnan', 'jaccard', 'join_texts', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'labels_of_tokens', 'largest_shares', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_max_with_argmax', 'lengths_mean', 'lengths_median', 'lengths_min', 'lengths_min_with_argmin', 'lengths_outer_sum', 'lengths_prod', 'lengths_quantile', 'lengths_range', 'lengths_reduce_positions', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'longest_common', 'lower', 'lshift', 'lstm', 'lstm_backward', 'mask_sequences', 'mask_tokens', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'median_within_backward', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minhash', 'minimum', 'mrope_positions', 'mul', 'neg', 'ngram_overlap', 'ngram_texts', 'ngrams', 'noise', 'noise_spans', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'outer_sums_by_id', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'patch_positions', 'patchify', 'positions_by_id', 'prefix_tree', 'prepend_token', 'product_within', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantile_within_backward', 'quantize_rowwise', 'random_integers', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'repetition_shares', 'replace_text', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rnn_backward', 'rotary', 'route_topk', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'run_lengths', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_pooled', 'scatter_pooled_weighted', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_matmul', 'segment_one_hot', 'sequence_mask', 'shard_sequences', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'softmax_within_backward', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'span_corrupt', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_text', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'standardize_within', 'starts_to_lengths', 'starts_with', 'stop_gradient', 'stride_within', 'strip', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'token_offsets', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'tree_paths', 'trim_dataset', 'trunc', 'truncate', 'truncate_together', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unpatchify', 'unroute', 'unshard_sequences', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'upper', 'viterbi_decode', 'where', 'window_order', 'word_offsets', 'zero_after_length', 'zeros_like']
 
 def abs(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -203,6 +203,14 @@ def cosh(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def count_text(data: ArrayLike, lengths: ArrayLike, *, pattern: str | None = None, regex: str | None = None, ignore_case: builtins.bool = False, errors: Literal['strict', 'replace'] = 'strict') -> Array: ...
 
+def crf_log_likelihood(scores: ArrayLike, states: ArrayLike, lengths: ArrayLike, transitions: ArrayLike) -> Array: ...
+
+class CrfLogLikelihoodBackwardResult(NamedTuple):
+    grad_scores: Array
+    grad_transitions: Array
+
+def crf_log_likelihood_backward(d: ArrayLike, scores: ArrayLike, states: ArrayLike, lengths: ArrayLike, transitions: ArrayLike) -> CrfLogLikelihoodBackwardResult: ...
+
 class CrossFeaturesResult(NamedTuple):
     values: Array
     lengths: Array
@@ -238,6 +246,14 @@ def dense_to_sparse(dense: ArrayLike) -> DenseToSparseResult: ...
 def dequantize_rowwise(table: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
 
 def discounted_sum_within(x: ArrayLike, discount: ArrayLike, lengths: ArrayLike, last: ArrayLike | None = None, *, gamma: float = 1.0, reverse: builtins.bool = True) -> Array: ...
+
+class DistinctSequencesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    row: Array
+    first: Array
+
+def distinct_sequences(data: ArrayLike, lengths: ArrayLike, keys: ArrayLike | None = None) -> DistinctSequencesResult: ...
 
 def div(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -433,9 +449,9 @@ def interleave(data: collections.abc.Sequence[ArrayLike], lengths: collections.a
 
 def isfinite(x: ArrayLike, *, out: Any = None) -> Array: ...
 
-def isin(data: ArrayLike, values: ArrayLike) -> Array: ...
+def isin(data: ArrayLike, values: ArrayLike, *, invert: builtins.bool = False) -> Array: ...
 
-def isin_within(data: ArrayLike, lengths: ArrayLike, other: ArrayLike, other_lengths: ArrayLike) -> Array: ...
+def isin_within(data: ArrayLike, lengths: ArrayLike, other: ArrayLike, other_lengths: ArrayLike, *, invert: builtins.bool = False) -> Array: ...
 
 def isnan(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -534,7 +550,7 @@ class LengthsReducePositionsResult(NamedTuple):
     values: Array
     lengths: Array
 
-def lengths_reduce_positions(data: ArrayLike, lengths: ArrayLike, groups: ArrayLike, *, how: Literal['sum', 'mean', 'max', 'min'] = 'sum') -> LengthsReducePositionsResult: ...
+def lengths_reduce_positions(data: ArrayLike, lengths: ArrayLike, groups: ArrayLike, *, how: Literal['sum', 'mean', 'max', 'min', 'prod', 'var', 'sqrt_n'] = 'sum') -> LengthsReducePositionsResult: ...
 
 def lengths_split(lengths: ArrayLike, *, n: int) -> Array: ...
 
@@ -817,6 +833,14 @@ def patchify(pixels: ArrayLike, sizes: ArrayLike, lengths: ArrayLike, *, patch: 
 def positions_by_id(ids: ArrayLike) -> Array: ...
 
 def pow(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
+
+class PrefixTreeResult(NamedTuple):
+    kept: Array
+    node_lengths: Array
+    parents: Array
+    rows: Array
+
+def prefix_tree(data: ArrayLike, lengths: ArrayLike, keys: ArrayLike | None = None, *, min_shared: int = 1) -> PrefixTreeResult: ...
 
 class PrependTokenResult(NamedTuple):
     values: Array
@@ -1113,6 +1137,8 @@ def square_root_divide(data: ArrayLike, scale: ArrayLike) -> Array: ...
 
 def squeeze(x: ArrayLike, *, axis: int | collections.abc.Sequence[int] | None = None) -> Array: ...
 
+def standardize_within(data: ArrayLike, lengths: ArrayLike, *, ddof: int = 0, epsilon: float = 1e-08) -> Array: ...
+
 class StartsToLengthsResult(NamedTuple):
     lengths: Array
     counts: Array
@@ -1189,6 +1215,15 @@ def topk_within(data: ArrayLike, scores: ArrayLike, lengths: ArrayLike, *, k: in
 def train_tokenizer(data: ArrayLike, lengths: ArrayLike, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: str | collections.abc.Sequence[str] = (), errors: Literal['strict', 'replace'] = 'strict') -> Array: ...
 
 def transpose(x: ArrayLike, *, perm: int | collections.abc.Sequence[int] | None = None) -> Array: ...
+
+class TreePathsResult(NamedTuple):
+    keys: Array
+    path_lengths: Array
+    positions: Array
+    previous: Array
+    until: Array
+
+def tree_paths(parents: ArrayLike, node_lengths: ArrayLike) -> TreePathsResult: ...
 
 class TrimDatasetResult(NamedTuple):
     values: Array

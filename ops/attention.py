@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.attention import AttentionForm
+from seqflow.kernels.attention import AttentionSettings
 from seqflow.registry import NoDerivative, op
 from seqflow.signature import NonNegative, Sizes
 
@@ -70,9 +70,11 @@ def attention_within(
     array([1., 2., 5.])
     """
     check_attention((lengths, kv_lengths), (scale, softcap), (before, after, slopes), align)
-    form = _form(q, k, (scale, softcap), (before, after), align)
+    settings = _settings(q, k, (scale, softcap), (before, after), align)
     wide_slopes = None if slopes is None else _wide(slopes)
-    out, lse = kernels.attention_within(_wide(q), lengths, _wide(k), _wide(v), kv_lengths, wide_slopes, form)
+    out, lse = kernels.attention_within(
+        _wide(q), lengths, _wide(k), _wide(v), kv_lengths, wide_slopes, settings
+    )
     return out.astype(q.dtype, copy=False), lse
 
 
@@ -114,7 +116,7 @@ def attention_within_backward(
     array([1., 1.])
     """
     check_attention((lengths, kv_lengths), (scale, softcap), (before, after, slopes), align)
-    form = _form(q, k, (scale, softcap), (before, after), align)
+    settings = _settings(q, k, (scale, softcap), (before, after), align)
     wide_slopes = None if slopes is None else _wide(slopes)
     found = kernels.attention_within_backward(
         _wide(q),
@@ -127,7 +129,7 @@ def attention_within_backward(
         lengths,
         kv_lengths,
         wide_slopes,
-        form,
+        settings,
     )
     grads = (np.zeros(q.shape[1]) if one is None else one for one in found)
     with np.errstate(over="ignore"):  # halves hold less than the float32 that they are computed in
@@ -163,17 +165,17 @@ def check_attention(
         )
 
 
-def _form(
+def _settings(
     q: Array,
     k: Array,
     numbers: tuple[float | None, float | None],
     band: tuple[int | None, int | None],
     align: str | None,
-) -> AttentionForm:
+) -> AttentionSettings:
     """Return the attributes, with a bound that no sequence reaches in place of None."""
     scale, softcap = numbers
     before, after = (len(q) + len(k) if bound is None else min(bound, len(q) + len(k)) for bound in band)
-    return AttentionForm(
+    return AttentionSettings(
         float(max(q.shape[2], 1) ** -0.5 if scale is None else scale),
         before,
         after,

@@ -135,7 +135,7 @@ def first_of_equal(keys: list[Array]) -> Array:
     return first[codes]
 
 
-@op("uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]")
+@op("int pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]")
 def repetition_shares(
     pieces: Array, sizes: Array, counts: Array, *, n: Positive = 1, top: bool = False
 ) -> Array:
@@ -148,7 +148,7 @@ def repetition_shares(
     pairs of words:
 
         words, sizes, counts = split_words(data, lengths)
-        repetition_shares(uint64(hash_text(words, sizes)), sizes, counts, n=2)
+        repetition_shares(hash_text(words, sizes), sizes, counts, n=2)
 
     >>> repetition_shares(np.array([1, 1, 2], np.uint64), np.array([2, 2, 4]), np.array([3]))
     array([[0.33333333, 0.25      ]])

@@ -65,37 +65,42 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
 
 
 @op("ordered data[N, *i], like(data) values[K] -> bool found[N, *i]")
-def isin(data: Array, values: Array) -> Array:
+def isin(data: Array, values: Array, *, invert: bool = False) -> Array:
     """Return whether each element is one of `values`, a list for all rows; NaN is equal to NaN.
 
-    For a list for each row see `isin_within`. Texts are compared by hashes: `hash_text` gives them.
+    With `invert`, whether it is none of them, as in `np.isin`. For a list for each row see `isin_within`. Texts are
+    compared by hashes: `hash_text` gives them.
 
     >>> isin(np.array([7, 5, 9]), np.array([5, 7]))
     array([ True,  True, False])
     """
-    return np.isin(as_integers(data), as_integers(values))
+    return np.isin(as_integers(data), as_integers(values), invert=invert)
 
 
 @op(
     "ordered data[sum(lengths)], lengths[B], like(data) other[sum(other_lengths)], lens other_lengths[B]"
     " -> bool found[sum(lengths)]",
 )
-def isin_within(data: Array, lengths: Array, other: Array, other_lengths: Array) -> Array:
+def isin_within(
+    data: Array, lengths: Array, other: Array, other_lengths: Array, *, invert: bool = False
+) -> Array:
     """Return whether each value is among those of the other column in the same row; NaN is equal to NaN.
 
-    All are false if the other sequence is empty; an empty sequence stays empty. The dtypes must be equal; texts are
-    compared by their hashes (`hash_text`). For their Jaccard index see `jaccard`. Sets of two columns are recipes:
+    All are false if the other sequence is empty; an empty sequence stays empty. `invert` asks whether it is none of
+    them. The dtypes must be equal; texts are compared by their hashes (`hash_text`). For their Jaccard index see
+    `jaccard`. Sets of two columns are recipes:
 
         intersection   unique_within(*mask_sequences(p, isin_within(p, n, q, m), n), order="first")
-        difference     the same of logical_not(isin_within(p, n, q, m))
+        difference     the same of isin_within(p, n, q, m, invert=True)
         union          unique_within(*concat_sequences([p, q], [n, m]), order="first")
         has any of     lengths_any(isin_within(q, m, p, n), m); with lengths_all and empty=True, has all of
-        later key wins mask_sequences(p, logical_not(isin_within(p, n, q, m)), n), then concat_sequences with q
+        later key wins mask_sequences(p, isin_within(p, n, q, m, invert=True), n), then concat_sequences with q
 
     >>> isin_within(np.array([1, 2, 3, 1]), np.array([3, 1]), np.array([4, 2, 1]), np.array([2, 1]))
     array([False,  True, False,  True])
     """
-    return kernels.isin_within(as_integers(data), lengths, as_integers(other), other_lengths)
+    found = kernels.isin_within(as_integers(data), lengths, as_integers(other), other_lengths)
+    return ~found if invert else found
 
 
 @op(

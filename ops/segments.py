@@ -190,11 +190,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     """Return the standard deviation of the rows of each segment: the root of `lengths_var`.
 
     An empty segment, and every segment that is not longer than `ddof`, gives `empty` (NumPy: nan and a warning).
-
-    Each row standardised:
-
-        i = lengths_to_segment_ids(n)
-        (x - lengths_mean(x, n)[i]) / np.maximum(lengths_std(x, n), 1e-6)[i]
+    `standardize_within` subtracts the mean and divides by it.
 
     >>> lengths_std(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])

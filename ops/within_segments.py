@@ -5,9 +5,11 @@ from typing import Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import portions, starts_of
 from seqflow.registry import op
+from seqflow.signature import NonNegative
 
 
 @op(
@@ -71,6 +73,37 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
     array([ 0.25, -0.75])
     """
     return kernels.normalize_within(data, lengths, norm == "l1")
+
+
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
+    grad={
+        "data": """
+            scales = rsqrt(lengths_var(data, lengths, ddof=ddof) + epsilon)
+            shares = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
+            along = scale_rows(lengths_sum(d.out * out.out, lengths), shares)
+            centred = d.out - expand(lengths_mean(d.out, lengths), lengths) - out.out * expand(along, lengths)
+            centred * expand(scales, lengths)
+        """
+    },
+)
+def standardize_within(data: Array, lengths: Array, *, ddof: NonNegative = 0, epsilon: float = 1e-8) -> Array:
+    """Subtract the mean of each segment, and divide by the root of its variance plus `epsilon`, column by column.
+
+    The variance is that of `lengths_var`, so 0 where a segment is not longer than `ddof`. An empty segment stays
+    empty. The dtypes are those of `lengths_mean`.
+
+    >>> standardize_within(np.array([1.0, 3.0, 7.0]), np.array([2, 1]))
+    array([-1.,  1.,  0.])
+    """
+    if not epsilon >= 0:
+        raise OpError(f"epsilon is {epsilon}, expected a number, 0 or more")
+    means = kernels.segment_reduce("mean", data, lengths)
+    variances = kernels.segment_variance(data, lengths, min(ddof, len(data)))
+    with np.errstate(all="ignore"):
+        out: Array = data - kernels.expand(means, lengths)
+        out /= kernels.expand(np.sqrt(variances + epsilon, dtype=means.dtype), lengths)
+    return out.astype(means.dtype, copy=False)
 
 
 @op(

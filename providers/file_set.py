@@ -1,8 +1,6 @@
 """FileSet: the files of a source, opened together: which columns and types all give, and which files are damaged."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -65,12 +63,6 @@ class FileSet:
         entries = filter(None, map(self.store.entry, filter(is_uri, self.paths)))
         self.store.plan(((one.path, start_of(one), one.size) for one in entries), self.store)
 
-    def check_in_child(self, read: str) -> None:
-        """Run `read(path)`, defined by the text `read`, on each file in a child process; a crash is damage."""
-        copies = {self.store.local_copy(path): path for path in self.paths}
-        for copy, reason in _damaged_in_child(tuple(copies), read):
-            self._leave_out(copies[copy], DamagedFileError(reason.replace(copy, copies[copy])))
-
     def _leave_out(self, path: str, error: DamagedFileError) -> None:
         if not self.bad_files.leaves_out:
             raise error
@@ -108,35 +100,3 @@ class FileSet:
             damaged=tuple(self.damaged.values()),
             notes=tuple(common.notes),
         )
-
-
-_PROGRAM = """
-import sys
-{read}
-for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")[:-1]):
-    print(number, flush=True)
-    try:
-        read(path.decode(errors="surrogateescape"))
-    except Exception as error:
-        sys.exit(f"{{type(error).__name__}}: {{error}}")
-"""
-
-
-def _damaged_in_child(paths: Sequence[str], read: str) -> Iterator[tuple[str, str]]:
-    """Run `read(path)`, defined by the text `read`, on each path; yield each that fails, and the reason."""
-    while paths:
-        # through stdin: the arguments of a command have a limit of bytes
-        names = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in paths)
-        command = [sys.executable, "-c", _PROGRAM.format(read=read)]
-        done = subprocess.run(command, input=names, capture_output=True, check=False)
-        if not done.returncode:
-            return
-        # each number is flushed before its file is read, so after a crash the last one names the file
-        started = done.stdout.split()
-        at = int(started[-1]) if started else 0
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        how = (
-            f"its reader ended with signal {-done.returncode}" if done.returncode < 0 else "it can't be read"
-        )
-        yield paths[at], f"{paths[at]} is damaged: {how}: {said[0] if said else 'without a message'}"
-        paths = paths[at + 1 :]

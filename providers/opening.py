@@ -33,7 +33,7 @@ from seqflow.providers.formats.suffixes import (
 )
 from seqflow.providers.memory.tables import check_arrays, open_table, table_of
 from seqflow.providers.object_openers import opener_of
-from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
+from seqflow.providers.own_kinds import checked_options, made_by_kind
 from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import OpenedBy, Provider
@@ -91,10 +91,10 @@ def file_kinds() -> list[str]:
 
 
 def check_kind(kind: Any) -> None:
-    """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind of a package."""
-    if isinstance(kind, str) and (kind in (*FORMATS, JSON) or place_of(kind)):
+    """Raise ProviderOptionError unless this is a built-in kind, or `module:function`."""
+    if isinstance(kind, str) and (kind in (*FORMATS, JSON) or ":" in kind):
         return
-    known = [*file_kinds(), JSON, *package_kinds()]
+    known = [*file_kinds(), JSON]
     meant = nearest(kind, known) if isinstance(kind, str) else ""
     raise ProviderOptionError(
         f"kind is {kind!r}{meant}, but must be one of {', '.join(known)}, or 'module:function'"
@@ -312,19 +312,6 @@ def choose_files(
                 f"kind={format.kind!r} reads it as that all the same"
             )
     return chosen
-
-
-def format_of(path: str, kind: str | None, access: Mapping[str, Any], **options: Any) -> Format:
-    """Return these options as the format of the files at `path`; `access` says how one gets to a store."""
-    source, store = files_of_source(path, access)
-    kind = "jsonl" if kind == JSON else kind
-    found: Any = FORMATS.get(kind if kind is not None else choose_files(source, None, store=store).kind)
-    if found is None:
-        raise ProviderOptionError(
-            f"{', '.join(options)}: an option of formats of files, and kind is {kind!r}"
-        )
-    format: Format = found(**options)
-    return format
 
 
 def _chosen(

@@ -33,7 +33,7 @@ class KeptRows(NamedTuple):
     table: Table
     numbers: range | Tensor
     """Positions of these rows in the block."""
-    left_out: int
+    filtered: int
     """Number of rows that the filter has left out; if a block is read in slices, the first one counts all of them."""
     damage: BadFile | None = None
     """Description of a damaged block, which has no rows here."""
@@ -81,8 +81,8 @@ class Reader(NamedTuple):
         # all at once: the ranges are compared as columns, which is much faster than block by block
         found = list(ranged)
         possible = where.possible([ranges for _, ranges in found])
-        may_be_left_out = possible.false | possible.null
-        for (block, _), may_be_kept, may_not in zip(found, possible.true, may_be_left_out, strict=True):
+        may_be_filtered = possible.false | possible.null
+        for (block, _), may_be_kept, may_not in zip(found, possible.true, may_be_filtered, strict=True):
             yield self._judged(where, block, bool(may_be_kept), bool(may_not))
 
     def _ranged(
@@ -118,14 +118,14 @@ class Reader(NamedTuple):
                 }
             yield self._sized(block, schema), [known.get(path, UNKNOWN) for path in paths]
 
-    def _judged(self, where: RowFilter, block: Block, may_be_kept: bool, may_be_left_out: bool) -> Block:
+    def _judged(self, where: RowFilter, block: Block, may_be_kept: bool, may_be_filtered: bool) -> Block:
         """Return a block; its rows are known if the ranges of its values tell that none or all are kept."""
         rows, dropped = None, where.dropped.count(block)
         if not may_be_kept:
             rows = 0
-        elif not may_be_left_out and block.num_rows is not None:
+        elif not may_be_filtered and block.num_rows is not None:
             rows = block.num_rows - dropped
-        return _with_rows(block, rows, is_whole=not (may_be_left_out or dropped))
+        return _with_rows(block, rows, is_whole=not (may_be_filtered or dropped))
 
     def counted(self, block: Block, max_bytes: int | None) -> Block:
         """Return a block with the number of its kept rows."""
@@ -154,7 +154,7 @@ class Reader(NamedTuple):
             start = 0 if rows is None else rows.start
             return KeptRows(table, range(start, start + table.num_rows), 0)
         if block.num_rows == 0:
-            return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
+            return KeptRows(schema.empty_table(), range(0), block.filtered or 0)
         inner, where, full = block.of, self.filter, self.filter.with_columns(schema)
         key, chosen, span, kept = (inner.origin, inner.index), None, None, 0
         if rows is not None:
@@ -178,13 +178,13 @@ class Reader(NamedTuple):
             numbers.append(places + start)
             tables.append(_chosen(table, schema, mask))
             seen, kept = seen + table.num_rows, kept + len(places)
-        left_out = seen - kept
+        filtered = seen - kept
         if rows is not None:
-            left_out = (block.left_out or 0) if rows.start == 0 else 0
+            filtered = (block.filtered or 0) if rows.start == 0 else 0
             if rows.stop == len(all_kept):
                 where.numbers.forget(key)
                 self.slices.forget(key)
-        return KeptRows(_joined(tables), np.concatenate(numbers), left_out)
+        return KeptRows(_joined(tables), np.concatenate(numbers), filtered)
 
     def together(
         self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int

@@ -38,7 +38,7 @@ class Block:
         return self.of or self
 
     @property
-    def left_out(self) -> int | None:
+    def filtered(self) -> int | None:
         """Number of rows that a filter leaves out; None if it is not known."""
         rows, kept = self.of_source.num_rows, self.num_rows
         return None if rows is None or kept is None else rows - kept

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
-from threading import Lock
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -42,7 +40,6 @@ PLAIN = object()
 def run(
     net: Net | str,
     tensors: Record,
-    profile: Profile | None = None,
     *,
     reseed: Reseed | RowDraws | None = None,
 ) -> Record: ...
@@ -50,7 +47,6 @@ def run(
 def run(
     net: Net | str,
     tensors: Mapping[str, Any],
-    profile: Profile | None = None,
     *,
     reseed: Reseed | RowDraws | None = None,
 ) -> dict[str, Array]: ...
@@ -58,7 +54,6 @@ def run(
 def run(
     net: Net | str,
     tensors: Record | Mapping[str, Any],
-    profile: Profile | None = None,
     *,
     reseed: Reseed | RowDraws | None = None,
 ) -> Record | dict[str, Array]:
@@ -76,7 +71,6 @@ def run(
     Args:
         net: Net, or its text.
         tensors: Inputs of the net by name: a Record, or a mapping to arrays, lists of lists, or texts.
-        profile: Collects the time and the bytes of each step.
         reseed: Gives random ops a different seed, made from their own, and, as RowDraws, the same draws to a
             row in any batch.
 
@@ -87,7 +81,7 @@ def run(
     """
     net = Net(net) if isinstance(net, str) else net
     if isinstance(tensors, Record):
-        plan, found = _execute(net, dict(tensors), tensors.parents, profile, reseed)
+        plan, found = _execute(net, dict(tensors), tensors.parents, reseed)
         return _as_record(net, found, plan.parents, tensors)
     arrays: dict[str, Array] = {}
     for name, value in tensors.items():
@@ -96,7 +90,7 @@ def run(
         else:
             arrays[name] = as_array(name, value)
     parents = {name: UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
-    return _execute(net, arrays, parents, profile, reseed)[1]
+    return _execute(net, arrays, parents, reseed)[1]
 
 
 def _parts_of(net: Net, name: str) -> list[str]:
@@ -129,7 +123,6 @@ def _execute(
     net: Net,
     given: dict[str, Array],
     parents: Mapping[str, Any],
-    profile: Profile | None,
     reseed: Reseed | RowDraws | None,
     kept: Sequence[str] = (),
 ) -> tuple[NetPlan, dict[str, Array]]:
@@ -140,10 +133,7 @@ def _execute(
     for number, (step, guards, dead) in enumerate(zip(net.steps, plan.guards, plan.dead, strict=True)):
         for guard in guards.before:
             check_guard(guard, step, tensors)
-        start = perf_counter()
         values = _computed(step, tensors, reseed, plan.traced.get(number))
-        if profile is not None:
-            profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
         if kept:  # `dead` also has discarded results, which are all called "_"
             tensors.update(zip(step.names_at(number), values, strict=True))
@@ -216,7 +206,7 @@ def row_numbers(net: Net, record: Record, reseed: Reseed | RowDraws | None = Non
     if path is None:
         return None
     kept = [name for _, name in path]
-    tensors = _execute(net, dict(record), record.parents, None, reseed, kept)[1]
+    tensors = _execute(net, dict(record), record.parents, reseed, kept)[1]
     numbers = np.arange(record.num_rows)
     for kind, name in path:
         by = tensors[name]
@@ -373,48 +363,6 @@ def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
     ]
     after = [guard for guard in found if not set(step.results).isdisjoint(guard.tensors())]
     return StepGuards(tuple(guard for guard in found if guard not in after), tuple(after))
-
-
-class Profile:
-    """Time and bytes of each step, summed over all runs.
-
-    >>> profile = Profile()
-    >>> _ = run("y = x * 2", {"x": np.arange(3.0)}, profile)
-    >>> [(row.statement, row.calls, row.bytes) for row in profile.rows]
-    [('y = x * 2', 1, 24)]
-    """
-
-    def __init__(self) -> None:
-        self._rows: dict[Step, ProfileRow] = {}
-        self._lock = Lock()
-
-    @property
-    def rows(self) -> list[ProfileRow]:
-        """One row a step, in the order of the first run."""
-        return list(self._rows.values())
-
-    def add(self, step: Step, seconds: float, results: list[Array]) -> None:
-        size = sum(array.nbytes for array in results)
-        with self._lock:
-            row = self._rows.get(step) or ProfileRow(step.op.name, str(step.statement), 0, 0.0, 0)
-            self._rows[step] = ProfileRow(
-                row.op, row.statement, row.calls + 1, row.seconds + seconds, row.bytes + size
-            )
-
-    def __str__(self) -> str:
-        lines = [f"{'seconds':>10} {'calls':>7} {'bytes':>14}  op"]
-        lines += [f"{r.seconds:>10.6f} {r.calls:>7} {r.bytes:>14,}  {r.op}: {r.statement}" for r in self.rows]
-        return "\n".join(lines)
-
-
-class ProfileRow(NamedTuple):
-    """Cost of one step over all runs: calls, seconds, and bytes of its results."""
-
-    op: str
-    statement: str
-    calls: int
-    seconds: float
-    bytes: int
 
 
 def check_guard(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow import LodError, Net, NetError, ShapeError, op, registry
-from seqflow.executor import Profile, empty_result, row_numbers, run
+from seqflow.executor import empty_result, row_numbers, run
 from seqflow.record import Record
 
 RECORD = Record(
@@ -151,18 +151,6 @@ def test_lists_of_tensors_go_in_and_come_out():
 def swapped_for_test(pair, *, count: int):
     """The last first."""
     return pair[::-1]
-
-
-def test_a_profile_has_the_time_and_the_bytes_of_each_step():
-    profile = Profile()
-    net = Net("total = lengths_sum(x.values * 2, x.lengths)\nreturn total")
-    for _ in range(3):
-        run(net, RECORD, profile)
-    first, second = profile.rows
-    assert (first.op, first.calls, first.bytes) == ("expression", 3, 3 * 24)
-    assert (second.op, second.statement) == ("lengths_sum", "total = lengths_sum(x.values * 2, x.lengths)")
-    assert second.seconds > 0
-    assert "lengths_sum: total = " in str(profile)
 
 
 def test_a_record_has_dictionaries_and_types_of_the_columns_that_pass_through():

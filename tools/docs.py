@@ -1,15 +1,12 @@
-"""Generates `docs/ops/`, the reference of all ops, its pictures, and `docs/llms.txt`: `python -m tools.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, and `docs/llms.txt`: `python -m tools.docs`."""
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
-from seqflow import ops, registry
-from seqflow.drawing.packed import row_with_images
-from seqflow.drawing.svg import ADAPTIVE
+from seqflow import registry
 from seqflow.expression.functions import Function, table
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
@@ -17,10 +14,8 @@ from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
 from tools import llms
 from tools.ops_by_task import OPS_BY_TASK
-from tools.pictures import Picture, draw
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
-PICTURES = FOLDER.parent / "pictures" / "ops"
 _FUNCTIONS, _NAMES = "functions", "names"
 
 
@@ -34,27 +29,6 @@ def pages() -> dict[Path, str]:
         FOLDER / f"{_FUNCTIONS}.md": _functions(),
         **found,
     }
-
-
-def pictures() -> dict[Path, str]:
-    """Return the pictures of the ops that move rows, as SVG."""
-    return {PICTURES / f"{name}.svg": picture.svg for name, picture in _drawn().items()}
-
-
-def page_pictures() -> dict[Path, str]:
-    """Return the pictures of other pages, as SVG."""
-    lengths = [4, 2, 5]
-    image_ids = ops.image_ids([1, 0, 2], [2, 1, 2], [1, 0, 2], lengths)
-    row = ops.pack_rows(image_ids, lengths, capacity=12)
-    patches = [4, 8, 8]  # the longest document is the first of the row
-    svg = row_with_images(row.segment_ids[0], row.packed[0], patches, ADAPTIVE)
-    return {PICTURES.parent / "packed_images.svg": svg}
-
-
-@cache
-def _drawn() -> Mapping[str, Picture]:
-    ops = (op for members in _families().values() for op in members)
-    return {op.name: picture for op in ops if (picture := draw(op)) is not None}
 
 
 def _families() -> dict[str, list[OpDef]]:
@@ -98,9 +72,6 @@ and others; [all these names](names.md) are on one page. `seqflow ops NAME` show
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
 the argument, the value found and the value expected ([errors](../errors.md)).
-
-A picture shows the example of an op, before and after: moved elements have the colour of their sequence. Omitted
-elements and padding are grey, with a dashed border.
 """
 
 
@@ -143,8 +114,6 @@ def _imports(ops: Sequence[OpDef]) -> str:
 def _entry(op: OpDef) -> str:
     found = describe(op)
     parts = [f"## {op.name}", f"```\n{op.signature.in_lines()}\n```", found.prose]
-    if op.name in _drawn():
-        parts.append(f"![{_drawn()[op.name].words}](../pictures/ops/{op.name}.svg)")
     if op.attributes:
         rows = [
             (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")
@@ -196,7 +165,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in (pages() | pictures() | page_pictures()).items():
+    for path, text in pages().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     llms.INDEX.write_text(llms.index(), encoding="utf-8")

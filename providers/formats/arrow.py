@@ -114,13 +114,9 @@ class Arrow(Format):
 
     memory_map: bool = True
     """False reads files, and constants of a job, instead of mapping them; use it for files that may shrink."""
-    untrusted: bool = False
-    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, files: FileSet) -> Provider:
         """Return a provider of Arrow IPC files (file or stream format) and Feather files; unifies their schemas."""
-        if self.untrusted:
-            files.check_in_child(_READ_BATCHES)
         files.plan(tail_of)
         found = files.each(partial(_inspect, memory_map=self.memory_map, store=files.store))
         selections = files.selections({path: schema for path, (schema, *_) in found.items()})
@@ -131,17 +127,6 @@ class Arrow(Format):
         source = ArrowSource(opened, self.memory_map, store=files.store)
         return files.provider("arrow", source)
 
-
-_READ_BATCHES = """
-import pyarrow as pa
-def read(path):
-    with pa.OSFile(path) as file:
-        is_file = file.read(6) == b"ARROW1"
-        file.seek(0)
-        reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
-            batch.validate(full=True)
-"""
 
 _Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool, StoredArrow | None]
 

@@ -335,8 +335,6 @@ class Parquet(Format):
     """False reads files, and constants of a job, instead of mapping them; use it for files that may shrink."""
     use_threads: bool = False
     """Decode the columns of a block in several threads."""
-    untrusted: bool = False
-    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, files: FileSet) -> Provider:
         """Return a provider of Parquet files; reads all footers, and unifies their schemas."""
@@ -367,8 +365,6 @@ class Parquet(Format):
             latest = schemas[path] = schema
             return rows, leaves
 
-        if self.untrusted:
-            files.check_in_child(_READ_FOOTERS)
         files.plan(tail_of)
         # in the order in which `each` opens them
         ahead = read_footers([one for one in files.paths if one not in files.damaged and not is_uri(one)])
@@ -379,18 +375,6 @@ class Parquet(Format):
             opened, self.memory_map, self.use_threads, footers=footers, chunks=chunks, store=files.store
         )
         return files.provider("parquet", source)
-
-
-_READ_FOOTERS = """
-from pyarrow.parquet import ParquetFile
-def read(path):
-    with ParquetFile(path) as file:
-        file.schema_arrow
-        for group in range(file.metadata.num_row_groups):
-            row_group = file.metadata.row_group(group)
-            for leaf in range(row_group.num_columns):
-                row_group.column(leaf).num_values
-"""
 
 
 def _reader(source: Any, metadata: Any) -> Any:

@@ -108,7 +108,7 @@ class JsonLineFormat(TypedLines):
 
     schema: pa.Schema
     extra_fields: str
-    left_out: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
     """Paths of keys of unknown type that are not read."""
     layout: Layout = ""
     kind: ClassVar[str] = "jsonl"
@@ -117,8 +117,8 @@ class JsonLineFormat(TypedLines):
     counted: ClassVar[bytes] = b"[{"
 
     def reading(self, selection: Selection) -> "JsonLineFormat":
-        unread = _unknown(self.schema, selection.leaves) if self.left_out else self.left_out
-        return self if unread == self.left_out else replace(self, left_out=unread)
+        unknown = _unknown(self.schema, selection.leaves) if self.unread else self.unread
+        return self if unknown == self.unread else replace(self, unread=unknown)
 
     def plain_lines(self, data: Tensor) -> PlainLines | None:
         kinds = [kind for field in self.schema if (kind := kind_of(field.type))]
@@ -137,7 +137,7 @@ class JsonLineFormat(TypedLines):
         try:
             table = self._table(data)
         except pa.ArrowInvalid:
-            if not self.left_out and not any(is_any_level(one.type, types.is_map) for one in self.schema):
+            if not self.unread and not any(is_any_level(one.type, types.is_map) for one in self.schema):
                 raise
             # Arrow's parser reads no object as a map, and no value as a null
             lines = (self._rewritten(line) for line in bytes(data).split(b"\n") if line.strip(self.blanks))
@@ -176,7 +176,7 @@ class JsonLineFormat(TypedLines):
 
     def _text_of(self, value: Any, kind: pa.DataType, path: str) -> str:
         """Return a parsed value at a path as JSON; `kind` is null below a key that is ignored."""
-        if path in self.left_out:
+        if path in self.unread:
             return "null"
         if isinstance(value, _Number):
             return _in_range(value, kind)

@@ -58,11 +58,11 @@ def build_vocabulary(
     from seqflow.job import Job, scans
     from seqflow.output.durable_files import writing
     from seqflow.output.overwriting import check_new_file
-    from seqflow.providers.left_out import LeftOut
+    from seqflow.providers.lenient import LenientReader
     from seqflow.vocabulary import Vocabulary
 
     _check_output(output, overwrite)
-    left_out = LeftOut()
+    lenient = LenientReader()
     settings = job_options.engine_settings(engine, workers, address)
     with progress_line(show=not json):
         if job_options.is_job(
@@ -79,21 +79,21 @@ def build_vocabulary(
                 source, kind=kind, **job_options.open_options(schema, bad_files, storage_option)
             )
             check_new_file("output", output, provider)
-            counts, left_out = scans.count_column(provider, column, settings, bad_rows == "skip")
+            counts, lenient = scans.count_column(provider, column, settings, bad_rows == "skip")
     vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)
     report = _report(counts, vocabulary.size - 1)
     if json:
-        print_json({**report, "ids": vocabulary.size, **left_out.facts(), "file": str(output)})
+        print_json({**report, "ids": vocabulary.size, **lenient.facts(), "file": str(output)})
     else:
         share = report["kept_occurrences"] / max(1, report["occurrences"])
         lines = [
             ("keys", f"{report['keys']:,}, {report['occurrences']:,} times"),
             ("kept", f"{report['kept']:,}, {share:.1%} of all times"),
             ("ids", f"{vocabulary.size:,}, 0 for unknown keys"),
-            *left_out.lines(),
+            *lenient.lines(),
             ("output", str(output)),
         ]
         print_table(lines)

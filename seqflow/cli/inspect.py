@@ -34,12 +34,6 @@ def inspect(
     bad_rows: job_options.BadRowsPolicy = None,
     bad_files: job_options.BadFilesPolicy = None,
     storage_option: job_options.StorageOption = None,
-    untrusted: Annotated[
-        bool,
-        typer.Option(
-            "--untrusted", help="Read metadata in a child process first: a crash of pyarrow is an error."
-        ),
-    ] = False,
     json: job_options.AsJson = False,
 ) -> None:
     """Show what files hold: tensors, lengths, waste of padding.
@@ -48,13 +42,10 @@ def inspect(
     unless --bad-files or --bad-rows leaves them out.
     """
     from seqflow.hidden import shown
-    from seqflow.providers.opening import format_of
     from seqflow.report.source import survey_of_path
 
     job_options.import_kind(kind)
     options = job_options.open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
-    if untrusted:
-        options["format"] = format_of(path, kind, options, untrusted=True)
     with progress_line(show=not json):
         found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
     if json:

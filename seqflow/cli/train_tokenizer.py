@@ -18,7 +18,7 @@ from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
     from seqflow.providers import Provider
-    from seqflow.providers.left_out import LeftOut
+    from seqflow.providers.lenient import LenientReader
 
 _LARGEST = 1 << 20
 """Largest vocabulary: the trainer reserves memory for all requested ids."""
@@ -72,7 +72,7 @@ def train_tokenizer(
     from seqflow import providers
     from seqflow.ops.shared.tokenizers import learn
     from seqflow.output.durable_files import write_bytes
-    from seqflow.providers.left_out import LeftOut
+    from seqflow.providers.lenient import LenientReader
 
     specials = special or []
     _check_size(vocab_size, specials)
@@ -84,9 +84,9 @@ def train_tokenizer(
     if source.kind == "text":
         source = providers.open(paths, **options, format=providers.Text(encoding="utf-8", errors=errors))
     _check_target(output, source, overwrite)
-    left_out = LeftOut.of(source, bad_rows == "skip")
+    lenient = LenientReader.of(source, bad_rows == "skip")
     steps = Stage("blocks", source.num_blocks, "reading")
-    texts = Texts(source, _column(source, column), errors, left_out, steps)
+    texts = Texts(source, _column(source, column), errors, lenient, steps)
     start = perf_counter()
     with progress_or_log(show=not json and not quiet), stage(texts.stage):
         learned = learn(texts, vocab_size, min_frequency, specials)
@@ -99,11 +99,11 @@ def train_tokenizer(
         "output": str(output),
     }
     if json:
-        print_json({**report, **left_out.facts()})
+        print_json({**report, **lenient.facts()})
     elif not quiet:
         shown = {"seconds": "{:.2f}", "output": "{}"}
         lines = [(name, shown.get(name, "{:,}").format(value)) for name, value in report.items()]
-        print_table([*lines, *left_out.lines()])
+        print_table([*lines, *lenient.lines()])
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class Texts:
     source: Provider
     column: str
     errors: Literal["strict", "replace"]
-    left_out: LeftOut
+    lenient: LenientReader
     stage: Stage
     count: int = 0
     nbytes: int = 0
@@ -126,7 +126,7 @@ class Texts:
         columns = [name for name in self.source.columns if f"{self.column}.".startswith(f"{name}.")]
         for block in self.source.ahead(self.source.blocks(), columns):
             record = from_arrow(
-                self.left_out.read(self.source, block, columns), valid=True
+                self.lenient.read(self.source, block, columns), valid=True
             )  # a null text has no words
             data, lengths = (record[f"{self.column}.{part}"] for part in ("values", "lengths"))
             place = f"{block.origin}, block {block.index}: text {{}} of {self.column}".format

@@ -1,11 +1,11 @@
-"""Packed rows: the documents of each row in their order, the padding, masks, and images."""
+"""Packed rows: the documents of each row in their order, the padding, and masks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
 
-from seqflow.drawing.svg import ADAPTIVE, Theme, box, curve, picture, style, text
+from seqflow.drawing.svg import Theme, box, picture, text
 from seqflow.kernels.arrays import Array
 
 _WIDTH, _HEIGHT, _GAP, _MARGIN, _LINE, _CHAR = 352, 22, 6, 4, 18, 8
@@ -62,34 +62,6 @@ def attention_blocks(row: Array, theme: Theme) -> str:
     return picture(
         26 * _CHAR + 2 * _MARGIN, top + _SIDE + _MARGIN, "Attention mask of the first row", words, parts
     )
-
-
-def row_with_images(segment_ids: Array, image_ids: Array, patches: Sequence[int], theme: Theme) -> str:
-    """Return a picture of one packed row and of its images below it, each connected to its tokens.
-
-    `segment_ids` and `image_ids` [capacity] are those of the row, `patches` the number of patches of each image.
-    """
-    row, numbers = np.asarray(segment_ids), np.where(segment_ids, image_ids, 0)
-    # an image ends where its number changes, or the document: the next one may begin with an image of the same number
-    tokens = [pair for pair in _runs(row * (int(numbers.max(initial=0)) + 1) + numbers) if numbers[pair[0]]]
-    parts = [style()] if theme is ADAPTIVE else []
-    parts += _documents(row, _MARGIN, theme)
-    top, bottom = _MARGIN + _HEIGHT, _MARGIN + 3 * _HEIGHT
-    room = _WIDTH / max(1, len(tokens))
-    for at, ((start, stop), count) in enumerate(zip(tokens, patches, strict=True)):
-        (x, width), left = _across(start, stop, len(row)), _MARGIN + at * room
-        parts.append(box(x, top + 2, width, _STRIP - 2, theme.line, theme.line))
-        parts.append(curve(x + width / 2, top + _STRIP, left + room / 2, bottom, theme.line))
-        fill = theme.fills[(int(row[start]) - 1) % len(theme.fills)]
-        parts.append(box(left + _GAP / 2, bottom, room - _GAP, _HEIGHT, fill, theme.line))
-        note = f"{count} patches" if room > 12 * _CHAR else count
-        parts.append(text(left + room / 2, bottom + _HEIGHT / 2 + 4.5, note, theme.ink))
-    words = ", ".join(
-        f"tokens {start} to {stop - 1} of {count} patches"
-        for (start, stop), count in zip(tokens, patches, strict=True)
-    )
-    height = bottom + _HEIGHT + _MARGIN
-    return picture(_WIDTH + 2 * _MARGIN, height, "A packed row with its images", words or "no images", parts)
 
 
 def _documents(row: Array, top: float, theme: Theme) -> Iterator[str]:

@@ -30,13 +30,6 @@ INLINE = Theme(
     "rgba(128,128,128,.08)",
 )
 """For a page of any colour: text has the colour of the page."""
-ADAPTIVE = Theme(
-    "var(--ink)",
-    "var(--line)",
-    tuple(f"var(--fill-{number})" for number in range(len(LIGHT.fills))),
-    "var(--empty)",
-)
-"""For a separate file, which follows the reader's light or dark mode: it needs `style()` among its parts."""
 THEMES = {"light": LIGHT, "dark": DARK, "inline": INLINE}
 
 
@@ -60,16 +53,6 @@ def picture(
         'font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="13">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n{chr(10).join(parts)}\n</svg>\n"
     )
-
-
-def style() -> str:
-    """Return the colours of `ADAPTIVE`, in light and in dark mode."""
-    return f"<style>svg{{{_variables(LIGHT)}}}@media(prefers-color-scheme:dark){{svg{{{_variables(DARK)}}}}}</style>"
-
-
-def _variables(theme: Theme) -> str:
-    fills = ";".join(f"--fill-{number}:{fill}" for number, fill in enumerate(theme.fills))
-    return f"--ink:{theme.ink};--line:{theme.line};{fills};--empty:{theme.empty}"
 
 
 def box(

@@ -4,13 +4,13 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, RequestPlace, ShortError, WholeFileError, again, is_below_file
-from seqflow.files.options import StoreOptions, has_profile, store_options
+from seqflow.files.options import StoreOptions, has_profile
 from seqflow.files.systems import scheme_of_system
 from seqflow.files.uris import CLOUDS
 from seqflow.hidden import is_secret, shown, without_options
@@ -287,68 +287,18 @@ def client_of_system(system: Any) -> Client:
     if module == "obstore" or hasattr(system, "list_with_delimiter"):
         return ObstoreClient(system)
     if module == "pyarrow":
-        return _client_of_s3(system) or ArrowClient(system)
+        if getattr(system, "base_fs", system).type_name == "s3":
+            # it fills the rest of a body that comes short with unrelated memory, and raises no error
+            raise ProviderOptionError(
+                "filesystem is an S3FileSystem of pyarrow, whose reads may return wrong bytes without an error",
+                advice="URIs with storage_options=, or a store of obstore, read S3",
+            )
+        return ArrowClient(system)
     if hasattr(system, "cat_file"):
         return FsspecClient(system)
     raise ProviderOptionError(
         f"filesystem is a {type(system).__name__}, expected a store of obstore, or a file system of pyarrow or fsspec"
     )
-
-
-def _client_of_s3(system: Any) -> Client | None:
-    """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
-
-    pyarrow fills the rest of a body that comes short with unrelated memory, and raises no error.
-    """
-    if system.type_name != "s3":
-        return None
-    given = system.__reduce__()[1][0]
-    if given.get("role_arn"):
-        return None
-    config = {
-        name: given.get(of) or None
-        for name, of in (
-            ("access_key_id", "access_key"),
-            ("secret_access_key", "secret_key"),
-            ("session_token", "session_token"),
-            ("region", "region"),
-        )
-    }
-    if endpoint := given.get("endpoint_override"):
-        config["endpoint"] = (
-            endpoint if "://" in endpoint else f"{given.get('scheme') or 'https'}://{endpoint}"
-        )
-    config["skip_signature"] = True if given.get("anonymous") else None
-    options = store_options(config, "s3")
-    return _BucketClient(
-        lambda bucket: client_of_uri(f"s3://{bucket}", options), _identity("S3Store", options.config)
-    )
-
-
-class _BucketClient(Client):
-    """A client whose keys begin with the name of a bucket, as paths of pyarrow do."""
-
-    def __init__(self, make: Callable[[str], Client], identity: str) -> None:
-        self._make, self._clients, self.identity = make, dict[str, Client](), identity
-
-    def _of(self, key: str) -> tuple[str, Client, str]:
-        bucket, _, rest = key.partition("/")
-        if bucket not in self._clients:
-            self._clients[bucket] = self._make(bucket)
-        return bucket, self._clients[bucket], rest
-
-    def head(self, key: str) -> Found:
-        _, client, rest = self._of(key)
-        return client.head(rest)._replace(key=key)
-
-    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
-        bucket, client, rest = self._of(prefix)
-        for page in client.list(rest, after.partition("/")[2]):
-            yield [one._replace(key=f"{bucket}/{one.key}") for one in page]
-
-    def get(self, key: str, start: int, stop: int, of: Version) -> Any:
-        _, client, rest = self._of(key)
-        return client.get(rest, start, stop, of)
 
 
 def _aws_profile() -> Any:

@@ -8,7 +8,7 @@ from seqflow.errors import MissingSourceError, ProviderError
 from seqflow.files.interface import Entry, Files
 from seqflow.files.uris import join
 from seqflow.hidden import shown
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 
 LOG = ".progress"
 """Folder of the log of an output, next to its manifest."""
@@ -45,7 +45,7 @@ def of_complete_outputs(entries: Sequence[Entry], files: Files) -> list[Entry]:
             manifest = json.loads(bytes(files.read(join(root, name), 0, inside[name].size)))
         except (ValueError, RecursionError):
             manifest = None
-        if not has_form(manifest, {"files": [{"name": str}]}):
+        if not matches_schema(manifest, {"files": [{"name": str}]}):
             raise ProviderError(f"{shown(join(root, name))!r} is damaged: it lists no files of an output")
         listed = {one["name"] for one in manifest["files"]}
         left = [

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 
 _DIGEST_BYTES = 16
 """128 bits: no two contents of one user collide by chance. No protection against an attacker who makes files."""
@@ -161,7 +161,7 @@ def _load_digest(place: Path) -> dict[str, Any] | None:
         found = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if has_form(found, _FORM) else None
+    return found if matches_schema(found, _FORM) else None
 
 
 def _save_digest(place: Path, entry: dict[str, Any]) -> None:

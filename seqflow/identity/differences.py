@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from seqflow.deprecated_names import with_new_names
 from seqflow.identity.transforms import SHOWN
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 
 ABSENT = object()
 """Value at a path that only one of two identities has."""
@@ -61,7 +61,9 @@ class Difference(NamedTuple):
             return f"its record has format {self.before} of another version of seqflow, expected {self.now}"
         if _section(section) != "data" or not entries:
             return self._text(_joined(self.path))
-        is_file = entries[0] == "files" and all(one is ABSENT or has_form(one, _FILE) for one in self[1:3])
+        is_file = entries[0] == "files" and all(
+            one is ABSENT or matches_schema(one, _FILE) for one in self[1:3]
+        )
         text = self._of_file(entries[1]) if is_file else self._text(_joined(entries))
         return f"the data have changed: {text}"
 
@@ -235,11 +237,11 @@ def _readable(value: Any) -> Any:
     """Return a net as its statements, a function or a plan as text, and other values as they are."""
     if isinstance(value, list):
         return [_readable(one) for one in value]
-    if has_form(value, {"net": [str]}):
+    if matches_schema(value, {"net": [str]}):
         return "; ".join(value["net"])
-    if has_form(value, {"code": Mapping}) or has_form(value, {"function": str, "version": str}):
+    if matches_schema(value, {"code": Mapping}) or matches_schema(value, {"function": str, "version": str}):
         return "a Python function"
-    return call_text(value) if has_form(value, {"name": str}) else value
+    return call_text(value) if matches_schema(value, {"name": str}) else value
 
 
 def _cut(text: str, start: int, stop: int) -> str:

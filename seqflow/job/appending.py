@@ -9,7 +9,7 @@ from seqflow.identity.differences import listed
 from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader, open_source
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.identity import added_files, changed_columns, lost_file
 from seqflow.net import Net
@@ -70,7 +70,7 @@ def new_files(target: Target, job: Job, described: Mapping[str, Any], loader: Lo
     when new files change the columns.
     """
     record = target.read_progress() if target.has_progress else target.read_manifest()
-    if record is None or not has_form(record, {"job": {"data": Mapping}}):
+    if record is None or not matches_schema(record, {"job": {"data": Mapping}}):
         return None
     data, listed = record["job"]["data"], {"input": record["input"]} if "input" in record else {}
     then = {**data, "files": listed.get("input", data.get("files"))}
@@ -123,7 +123,7 @@ def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     Raise JobError when they are damaged.
     """
     found = record.get("appended", [])
-    if not has_form(found, _APPENDED):
+    if not matches_schema(found, _APPENDED):
         raise JobError("output: the list of appends in its record is damaged\n  --overwrite begins again")
     return list(found)
 
@@ -165,9 +165,7 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     if number:
         of = appended[number - 1]
         return loader_of_files(job, loader, of["files"], known=counts_in(of)["bad_files"])
-    return loader_of_files(
-        job, loader, [path for one in appended for path in one["files"]], are_left_out=True
-    )
+    return loader_of_files(job, loader, [path for one in appended for path in one["files"]], excluded=True)
 
 
 def loader_of_files(
@@ -175,7 +173,7 @@ def loader_of_files(
     loader: Loader | Mix,
     paths: Collection[str],
     *,
-    are_left_out: bool = False,
+    excluded: bool = False,
     known: Collection[BadFile] = (),
 ) -> Loader:
     """Return the loader of some files, or of all others, by their paths in the identity of the data.
@@ -185,7 +183,7 @@ def loader_of_files(
     assert isinstance(loader, Loader)
     some, source = files_of_paths(loader, paths), loader.source
     # in the order of the source: of_files keeps the order that it is given
-    chosen = [name for name in source.files if (name in some) != are_left_out]
+    chosen = [name for name in source.files if (name in some) != excluded]
     earlier = {one.path for one in known}
     damaged = tuple(one for one in source.damaged if one.path not in earlier)
     return open_loader(job, replace(source.of_files(chosen), damaged=damaged))

@@ -14,7 +14,7 @@ from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
 from seqflow.job.modules import module_identity
-from seqflow.json_form import has_form, is_count
+from seqflow.json_schema import is_count, matches_schema
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
@@ -23,7 +23,7 @@ from seqflow.output.target import Target
 
 _NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
 """Keys of [output] that do not decide the content of files."""
-_ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
+_ACCESS = ("paths", "memory_map", "use_threads", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 
 
@@ -48,8 +48,8 @@ _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_l
 
 def _are_counts(counts: Any) -> bool:
     """Return whether these are counts of a run."""
-    return has_form(counts, _COUNTS) and all(
-        has_form(counts[name], form) for name, form in _LATER.items() if name in counts
+    return matches_schema(counts, _COUNTS) and all(
+        matches_schema(counts[name], schema) for name, schema in _LATER.items() if name in counts
     )
 
 
@@ -58,7 +58,7 @@ _CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {
     **_COMPLETE,
     "changes": _CHANGES,
-    "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
+    "bad_rows": lambda pieces: pieces is None or matches_schema(pieces, [FORM]),
 }
 _OPEN = {"loader": Mapping, "part": is_count}
 """Entries that a job adds to the manifest or progress file of its output: complete, unfinished, and (in addition,
@@ -147,8 +147,8 @@ def earlier_run(
 def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = target.shown, target.read_progress()
-    form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
-    if content is None or not has_form(content, form):
+    schema = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
+    if content is None or not matches_schema(content, schema):
         raise damaged_progress(target.progress)
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
@@ -164,7 +164,7 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
     if not target.has_output:
         return None
     name, content = target.shown, target.read_manifest()
-    if content is None or not has_form(content, _COMPLETE):
+    if content is None or not matches_schema(content, _COMPLETE):
         raise JobError(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
@@ -225,7 +225,7 @@ def _check_same(
         f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
         "  --overwrite replaces it; or choose another output"
     )
-    grown = all(one.section == "data" for one in found) and has_form(earlier, {"data": Mapping})
+    grown = all(one.section == "data" for one in found) and matches_schema(earlier, {"data": Mapping})
     if grown and added_files(earlier["data"], described["data"])[0]:
         message += "\n  --append keeps it, and adds the rows of new files"
     if can_go_on and all(one.may_change for one in found):

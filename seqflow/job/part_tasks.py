@@ -31,7 +31,7 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
 from seqflow.output.file_writer import FileWriter
 from seqflow.output.output_file import Checksums, checksum_of
-from seqflow.output.quarantine import form_of
+from seqflow.output.quarantine import encoding_of
 from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
@@ -283,7 +283,7 @@ class PartMaker:
         folder, path = self._folders.bad_rows, self._job.bad_rows.path
         if folder is None or path is None:
             return None
-        return FileWriter(Path(path), form_of(Path(path)), folder / f"{number:05}-{new_name()}")
+        return FileWriter(Path(path), encoding_of(Path(path)), folder / f"{number:05}-{new_name()}")
 
     def _write(self, number: int, batches: Iterable[Record]) -> tuple[list[OutputFile], pa.Schema | None]:
         target, folder = self._output.target, self._folders.parts
@@ -292,7 +292,7 @@ class PartMaker:
             for _ in batches:
                 pass
             return [], None
-        attempt = Attempt(folder, target.names.path, target.names.form, number)
+        attempt = Attempt(folder, target.names.path, target.names.encoding, number)
         return attempt.write(self._output.layout, with_totals(batches), inline=self._worker.is_inline)
 
     def _sent(self, files: Sequence[OutputFile], first: int) -> tuple[OutputFile, ...]:

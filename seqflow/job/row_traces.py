@@ -20,7 +20,7 @@ from seqflow.job.earlier_run import describe, job_differences
 from seqflow.job.job import Job
 from seqflow.job.opening import open_batches
 from seqflow.job.sections import NetSection
-from seqflow.json_form import has_form, is_count
+from seqflow.json_schema import is_count, matches_schema
 from seqflow.loader import Loader, Mix
 from seqflow.loader.run.making import Trace
 from seqflow.net import Net
@@ -117,7 +117,7 @@ def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
             content = json.loads(manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             continue
-        if not has_form(content, _FILES):
+        if not matches_schema(content, _FILES):
             continue
         for entry in content["files"]:
             if (manifest.parent / entry["name"]).absolute() == path.absolute():
@@ -143,7 +143,7 @@ def _object_of(uri: str, options: Mapping[str, Any] | None) -> tuple[str, dict[s
         if (found := last_manifest(inside)) is None:
             continue
         content = json.loads(bytes(files.read(inside[found].path, 0, inside[found].size)))
-        listed = content["files"] if has_form(content, _FILES) else ()
+        listed = content["files"] if matches_schema(content, _FILES) else ()
         entry = next((one for one in listed if f"{folder}/{one['name']}" == uri), None)
         if entry is not None:
             file, there = OutputFile.from_json(Path(), entry), StoreWriter(files).find(uri)
@@ -157,7 +157,7 @@ def _object_of(uri: str, options: Mapping[str, Any] | None) -> tuple[str, dict[s
 def _job_of(target: Path | str, manifest: Mapping[str, Any]) -> Job:
     """Return the job that the manifest of an output names."""
     made_by: Any = manifest.get("made_by")
-    if not has_form(made_by, _MADE_BY):
+    if not matches_schema(made_by, _MADE_BY):
         raise JobError(f"trace: the manifest of {str(target)!r} names no job file\n  give it with --job")
     folder = Path(target) if Path(target).is_dir() else Path(target).parent
     # the path of the job of an output in a store is absolute

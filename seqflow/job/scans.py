@@ -22,7 +22,7 @@ from seqflow.loader.run.windows import WindowMaker
 from seqflow.output.attempt_folders import new_name
 from seqflow.progress import Stage, stage
 from seqflow.providers import Provider
-from seqflow.providers.left_out import LeftOut
+from seqflow.providers.lenient import LenientReader
 from seqflow.record import Record
 from seqflow.vocabulary.counting import added, count, keys_of_blocks, keys_of_column
 from seqflow.vocabulary.keys import as_keys, strings_of
@@ -150,25 +150,25 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
 
 def count_column(
     provider: Provider, column: str, settings: EngineSettings, skips: bool = False
-) -> tuple[pa.Table, LeftOut]:
+) -> tuple[pa.Table, LenientReader]:
     """Return how often each key of a column occurs, as `vocabulary.counting.count`, and what is left out: bad rows
     if it `skips` them, and damaged files.
     """
     if not settings.has_workers:
-        left_out = LeftOut.of(provider, skips)
-        return count(keys_of_column(provider, column, left_out)), left_out
+        lenient = LenientReader.of(provider, skips)
+        return count(keys_of_column(provider, column, lenient)), lenient
     loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
     look = partial(_counting, column, skips)
     found = [*_scan(loader, None, look, settings, loader.pipeline.listing.slices())]
     counts = added(of_task for of_task, _ in found)
-    return counts, LeftOut.of(provider, skips).add(left_out for _, left_out in found)
+    return counts, LenientReader.of(provider, skips).add(lenient for _, lenient in found)
 
 
 def _counting(column: str, skips: bool, provider: Provider) -> Look:
-    def look(source: Provider, task: ScanTask) -> tuple[pa.Table, LeftOut]:
-        left_out = LeftOut(skips)
-        keys = keys_of_blocks(source, column, [one.block for one in task.slices], left_out)
-        return count(keys), left_out
+    def look(source: Provider, task: ScanTask) -> tuple[pa.Table, LenientReader]:
+        lenient = LenientReader(skips)
+        keys = keys_of_blocks(source, column, [one.block for one in task.slices], lenient)
+        return count(keys), lenient
 
     return look
 

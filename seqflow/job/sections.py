@@ -125,7 +125,7 @@ class OrderSection:
     window: ByteSize = "64 MiB"
     """Bytes of rows that are ordered, packed and cut into batches together."""
     memory: ByteSize | None = None
-    """Bytes of windows read ahead and in use (default: four windows)."""
+    """Bytes of windows read ahead and in use (default: three windows and one for each thread, at least four)."""
     threads: Annotated[int, in_range(0, MAX_THREADS), f"an integer, 0 to {MAX_THREADS}"] | None = None
     """Number of threads that read and make batches (default: one less than the cores, from 1 to 4)."""
     index: PathText | None = None

@@ -16,7 +16,7 @@ QUERY_ROWS, KEY_ROWS = 64, 512
 """Rows of a tile: smaller ones cost more calls, larger ones leave the caches."""
 
 
-class AttentionForm(NamedTuple):
+class AttentionSettings(NamedTuple):
     """Scores of a query against the keys of its sequence, and the band of keys that it sees.
 
     A query at place p sees keys p - before … p + after. Query i stands at place i, or, `from_end`, as far from the
@@ -37,7 +37,7 @@ class _Sequence(NamedTuple):
     k: Array
     v: Array
     slopes: Array | None
-    form: AttentionForm
+    settings: AttentionSettings
 
     @property
     def ratio(self) -> int:
@@ -46,19 +46,19 @@ class _Sequence(NamedTuple):
 
     @property
     def shift(self) -> int:
-        return len(self.k) - len(self.q) if self.form.from_end else 0
+        return len(self.k) - len(self.q) if self.settings.from_end else 0
 
     def tiles(self, *felt: Array) -> Iterator[tuple[slice, list[slice]]]:
         """Yield query rows, and tiles of the keys that any of them sees.
 
         Tiles have one row if `felt` is not finite: a key that a row does not see has weight 0, and 0 * NaN is NaN.
         """
-        hides = min(self.form.before, self.form.after) < len(self.q) + len(self.k)
+        hides = min(self.settings.before, self.settings.after) < len(self.q) + len(self.k)
         size = 1 if hides and not all(np.isfinite(array).all() for array in felt) else QUERY_ROWS
         for start in range(0, len(self.q), size):
             stop = min(start + size, len(self.q))
-            low = max(0, start + self.shift - self.form.before)
-            high = min(len(self.k), stop + self.shift + self.form.after)
+            low = max(0, start + self.shift - self.settings.before)
+            high = min(len(self.k), stop + self.shift + self.settings.after)
             yield slice(start, stop), [slice(j, min(j + KEY_ROWS, high)) for j in range(low, high, KEY_ROWS)]
 
     def by_group(self, x: Array, at: slice) -> Array:
@@ -82,21 +82,27 @@ class _Sequence(NamedTuple):
         """Return the scores of a tile, -inf where hidden, and the derivative of the cap (None without one)."""
         found = scaled @ self.k[keys].transpose(1, 2, 0)
         slope = None
-        if self.form.softcap:
-            bent = np.tanh(found / self.form.softcap)
-            found, slope = self.form.softcap * bent, 1 - bent * bent
+        if self.settings.softcap:
+            bent = np.tanh(found / self.settings.softcap)
+            found, slope = self.settings.softcap * bent, 1 - bent * bent
         distance = self.distances(queries, keys)
         by_row = found.reshape(len(found), self.ratio, *distance.shape)
         if self.slopes is not None:
             by_row -= self.slopes.reshape(len(found), self.ratio, 1, 1) * np.abs(distance).astype(found.dtype)
-        hidden = (distance < -self.form.before) | (distance > self.form.after)
+        hidden = (distance < -self.settings.before) | (distance > self.settings.after)
         np.copyto(by_row, -np.inf, where=hidden)
         return found, slope
 
 
 @kernel(q=FLOATS, lengths=COUNTS, k=FLOATS, v=FLOATS, kv_lengths=COUNTS, slopes=FLOATS)
 def attention_within(
-    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
+    q: Array,
+    lengths: Array,
+    k: Array,
+    v: Array,
+    kv_lengths: Array,
+    slopes: Array | None,
+    settings: AttentionSettings,
 ) -> tuple[Array, Array]:
     """Return softmax(scores) @ v of each sequence, and log(sum(exp(scores))): out[N, H, E], lse[N, H].
 
@@ -106,7 +112,7 @@ def attention_within(
     out = np.zeros((*q.shape[:2], v.shape[2]), q.dtype)
     lse = np.full(q.shape[:2], -np.inf, q.dtype)
     with np.errstate(all="ignore"):
-        for one, at, _ in _sequences(q, lengths, k, v, kv_lengths, slopes, form):
+        for one, at, _ in _sequences(q, lengths, k, v, kv_lengths, slopes, settings):
             for queries, tiles in one.tiles(one.v):
                 if tiles:
                     sums, total, top = _softmax_sums(one, queries, tiles)
@@ -117,7 +123,7 @@ def attention_within(
 
 def _softmax_sums(one: _Sequence, queries: slice, tiles: list[slice]) -> tuple[Array, Array, Array]:
     """Return sums of exp(score - top) * v and of exp(score - top), and top: the largest score, 0 if it is -inf."""
-    scaled = one.by_group(one.q, queries) * one.q.dtype.type(one.form.scale)
+    scaled = one.by_group(one.q, queries) * one.q.dtype.type(one.settings.scale)
     sums = total = top = np.zeros((), one.q.dtype)
     for number, keys in enumerate(tiles):
         weights, _ = one.scores(scaled, queries, keys)
@@ -148,7 +154,7 @@ def attention_within_backward(
     lengths: Array,
     kv_lengths: Array,
     slopes: Array | None,
-    form: AttentionForm,
+    settings: AttentionSettings,
 ) -> tuple[Array, Array, Array, Array | None]:
     """Return the gradients of q, k, v and slopes (None without slopes), from the results and what arrives at them.
 
@@ -156,11 +162,11 @@ def attention_within_backward(
     """
     d_q, d_k, d_v = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
     d_slopes = None if slopes is None else np.zeros(len(slopes), np.result_type(q.dtype, np.float64))
-    scale = q.dtype.type(form.scale)
+    scale = q.dtype.type(settings.scale)
     with np.errstate(all="ignore"):
         delta = (out * d_out).sum(axis=-1) - d_lse
         lse = np.where(lse == -np.inf, np.inf, lse)  # weights of a query that sees no key: exp(-inf) is 0
-        for one, at, keys_at in _sequences(q, lengths, k, v, kv_lengths, slopes, form):
+        for one, at, keys_at in _sequences(q, lengths, k, v, kv_lengths, slopes, settings):
             for queries, tiles in one.tiles(one.q, one.k, one.v, d_out[at], delta[at]):
                 scaled, arriving = one.by_group(one.q, queries) * scale, one.by_group(d_out[at], queries)
                 logs, shift = (one.by_group(x[at][..., None], queries) for x in (lse, delta))
@@ -184,7 +190,13 @@ def attention_within_backward(
 
 
 def _sequences(
-    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
+    q: Array,
+    lengths: Array,
+    k: Array,
+    v: Array,
+    kv_lengths: Array,
+    slopes: Array | None,
+    settings: AttentionSettings,
 ) -> Iterator[tuple[_Sequence, slice, slice]]:
     """Yield each sequence that has queries and keys, and its rows of q and of k."""
     lengths, kv_lengths = int64_counts(lengths, "lengths"), int64_counts(kv_lengths, "kv_lengths")
@@ -197,4 +209,4 @@ def _sequences(
         return
     for b in np.flatnonzero((lengths > 0) & (kv_lengths > 0)):
         at, keys_at = slice(starts[b], starts[b + 1]), slice(kv_starts[b], kv_starts[b + 1])
-        yield _Sequence(q[at], k[keys_at], v[keys_at], slopes, form), at, keys_at
+        yield _Sequence(q[at], k[keys_at], v[keys_at], slopes, settings), at, keys_at

@@ -157,10 +157,10 @@ def _batch(record: Record, recipe: Recipe) -> Record:
         plan = Rows(record.num_rows or 1)
     rows = WindowRows((record,), None, recipe.pad)
     batches = plan.of_window(rows, None if isinstance(plan, Rows) else recipe.planned_lengths(record))
-    left_out = batches.skipped + len(batches.bad)
-    if len(batches) != 1 or left_out:
+    omitted = batches.skipped + len(batches.bad)
+    if len(batches) != 1 or omitted:
         raise OpError(
             f"from_rows: {type(plan).__name__} makes {len(batches)} batches of {record.num_rows} rows and leaves out "
-            f"{left_out}, expected one batch of all\n  pass fewer rows, or rows whose lengths the plan takes"
+            f"{omitted}, expected one batch of all\n  pass fewer rows, or rows whose lengths the plan takes"
         )
     return batches.make(0)

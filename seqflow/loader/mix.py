@@ -42,7 +42,7 @@ class Mix(EpochBatches):
         totals: Sums over all batches of a training step, as in a Loader.
         steps_of: Number of batches of each rank in a step, as in a Loader.
         options: All other parameters of `Loader`, for the loaders of the sources that are not Loaders. The
-            memory of `prefetch` is divided equally among the sources; without it each has four windows.
+            memory of `prefetch` is divided equally among the sources; without it each has its default.
 
     If batches have a number of rows, and the rows of all sources are known, each batch has rows of all
     sources: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Remainders carry over from batch to batch:

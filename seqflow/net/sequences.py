@@ -68,18 +68,18 @@ class Sequences:
             return names
         brought = brought_lengths(op)
         written = {name for name, one in zip(names, arguments, strict=False) if self._is_lengths(one)}
-        left_out = set(brought) - written
+        supplied = set(brought) - written
         # which inputs are meant depends on which lengths come with others, and the other way round: take all lengths
         # as supplied, then ask for those whose source has none, until nothing changes
         while True:
-            found = [name for name in names if name not in left_out]
+            found = [name for name in names if name not in supplied]
             given = {**dict(zip(found, arguments, strict=False)), **keywords}
             plain = {
-                name for name in left_out - set(keywords) if not self._has_lengths(given.get(brought[name]))
+                name for name in supplied - set(keywords) if not self._has_lengths(given.get(brought[name]))
             }
-            if not plain and (not left_out or len(arguments) <= len(found)):
+            if not plain and (not supplied or len(arguments) <= len(found)):
                 return found
-            left_out = left_out - plain if plain else set()
+            supplied = supplied - plain if plain else set()
 
     def _is_lengths(self, operand: Input) -> bool:
         return isinstance(operand, Reference) and operand.name in self.lengths

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from seqflow.output.attempt_folders import new_name
-from seqflow.output.file_writer import FileForm, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.sorted_runs import RUN
@@ -20,7 +20,7 @@ class Attempt:
 
     folder: Path
     output: Path
-    form: FileForm
+    encoding: FileEncoding
     number: int
     """Number of the part."""
     name: str = field(default_factory=new_name)
@@ -31,7 +31,7 @@ class Attempt:
 
     def new_part(self, turn: int) -> FileWriter:
         """Return a writer of file `turn` of the part."""
-        return FileWriter(self.output, self.form, self.path(f"part{turn}"))
+        return FileWriter(self.output, self.encoding, self.path(f"part{turn}"))
 
     def new_run(self, group: int) -> FileWriter:
         """Return a writer of the sorted run of a row group."""

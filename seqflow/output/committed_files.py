@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output.durable_files import sync_folder
-from seqflow.output.file_writer import FileForm, FileKind, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileKind, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.threads import in_threads
 
@@ -44,7 +44,7 @@ def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
 
 
 def join(
-    pieces: Sequence[OutputFile], path: Path, form: FileForm, note: Callable[[OutputFile], None]
+    pieces: Sequence[OutputFile], path: Path, encoding: FileEncoding, note: Callable[[OutputFile], None]
 ) -> None:
     """Join the committed pieces of a file, then remove them. Can be repeated after a crash at any step.
 
@@ -62,7 +62,7 @@ def join(
         committed[0].replace(path)
     elif committed[0].exists():
         check_sizes(pieces, committed)
-        concatenate(committed, path, form, note)
+        concatenate(committed, path, encoding, note)
     # an existing first piece marks an unfinished join, so it is removed only when the joined file is on the disk
     for some in (committed[:1], committed[1:]):
         sync_folder(path.parent)
@@ -71,12 +71,15 @@ def join(
 
 
 def concatenate(
-    files: Sequence[Path], path: Path, form: FileForm, note: Callable[[OutputFile], None] = lambda file: None
+    files: Sequence[Path],
+    path: Path,
+    encoding: FileEncoding,
+    note: Callable[[OutputFile], None] = lambda file: None,
 ) -> None:
     """Write the row groups of several files to a new one, which may replace one of them."""
-    writer = FileWriter(path, form)
+    writer = FileWriter(path, encoding)
     try:
-        for group, table in enumerate(groups_of(files, form)):
+        for group, table in enumerate(groups_of(files, encoding)):
             writer.write(table, group)
         writer.close()
         note(writer.output_file(path))
@@ -108,12 +111,12 @@ def schema_of(path: Path | pa.NativeFile, kind: FileKind) -> pa.Schema:
         return (pa.ipc.open_stream if kind == "run" else pa.ipc.open_file)(file).schema
 
 
-def groups_of(pieces: Sequence[Path], form: FileForm) -> Iterator[pa.Table]:
+def groups_of(pieces: Sequence[Path], encoding: FileEncoding) -> Iterator[pa.Table]:
     """Yield the row groups of all pieces, one after another."""
     from pyarrow import parquet
 
     for piece in pieces:
-        if form.kind == "parquet":
+        if encoding.kind == "parquet":
             with parquet.ParquetFile(piece) as file:
                 for number in range(file.num_row_groups):
                     yield file.read_row_group(number)

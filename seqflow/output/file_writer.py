@@ -28,7 +28,7 @@ RUN_BATCH_BYTES = 512 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class FileForm:
+class FileEncoding:
     """The kind and the compression of files."""
 
     kind: FileKind
@@ -66,13 +66,13 @@ class FileWriter:
     Errors name `path`; `piece` is the name of the written file if it is only a piece of `path`.
     """
 
-    def __init__(self, path: Path, form: FileForm, piece: Path | None = None) -> None:
+    def __init__(self, path: Path, encoding: FileEncoding, piece: Path | None = None) -> None:
         self.path = path
         self.piece = piece or path
         self.temporary = temporary_path(self.piece)
         self.num_rows = 0
         self.groups: list[int] = []
-        self._form = form
+        self._encoding = encoding
         self._file: NewFile | None = None
         self._writer: Any = None
 
@@ -82,7 +82,7 @@ class FileWriter:
             if self._writer is None:
                 unfinished.add(self.temporary)
                 self._file = NewFile(self.temporary)
-                self._writer = _open_writer(self._file, table, self._form)
+                self._writer = _open_writer(self._file, table, self._encoding)
             if not table.num_rows:
                 return  # the file gets a schema and no row group
             self._writer.write_table(table, self._group_rows(table))
@@ -90,7 +90,7 @@ class FileWriter:
         self.groups.append(group)
 
     def _group_rows(self, table: pa.Table) -> int:
-        if self._form.kind != "run":
+        if self._encoding.kind != "run":
             return int(table.num_rows)
         return max(1, int(table.num_rows * RUN_BATCH_BYTES / max(1, table.nbytes)))
 
@@ -138,10 +138,10 @@ class FileWriter:
         unfinished.discard(self.temporary)
 
 
-def _open_writer(file: NewFile, table: pa.Table, form: FileForm) -> Any:
-    if form.kind in ("arrow", "run"):
-        codec = None if form.compression in (None, "none") else form.compression
-        new = pa.ipc.new_file if form.kind == "arrow" else pa.ipc.new_stream
+def _open_writer(file: NewFile, table: pa.Table, encoding: FileEncoding) -> Any:
+    if encoding.kind in ("arrow", "run"):
+        codec = None if encoding.compression in (None, "none") else encoding.compression
+        new = pa.ipc.new_file if encoding.kind == "arrow" else pa.ipc.new_stream
         return new(file, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
     from pyarrow import parquet
 
@@ -150,7 +150,7 @@ def _open_writer(file: NewFile, table: pa.Table, form: FileForm) -> Any:
     return parquet.ParquetWriter(
         file,
         table.schema,
-        compression=form.compression or "snappy",
+        compression=encoding.compression or "snappy",
         use_dictionary=[path for path in encodings if path not in delta] if delta else True,
         column_encoding=delta or None,
         write_batch_size=1 << 16,

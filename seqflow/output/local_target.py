@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import JobError
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.output import unfinished
 from seqflow.output.attempt_folders import remove_attempts
 from seqflow.output.committed_files import (
@@ -184,7 +184,7 @@ class LocalTarget:
         # on the disk before any part changes: after a crash, an old manifest must not describe new parts
         sync_folder(self.names.folder)
         if self.names.is_file:
-            join(parts, self.names.path, self.names.form, self._note_joined)
+            join(parts, self.names.path, self.names.encoding, self._note_joined)
             parts = [self._joined()]
         else:
             self.give_names(parts)
@@ -270,7 +270,7 @@ class LocalTarget:
     def _joined_in(self, record: Mapping[str, Any] | None) -> OutputFile | None:
         """Return the noted file of all pieces; None if none is noted."""
         found: Any = None if record is None else record.get("joined")
-        file = OutputFile.from_json(self.names.folder, found) if has_form(found, FORM) else None
+        file = OutputFile.from_json(self.names.folder, found) if matches_schema(found, FORM) else None
         return file if file is not None and file.path == self.names.path else None
 
     def read_manifest(self) -> dict[str, Any] | None:

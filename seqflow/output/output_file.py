@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqflow.json_form import has_form, is_count
+from seqflow.json_schema import is_count, matches_schema
 from seqflow.output.threads import in_threads
 
 _END = 64 << 10
@@ -17,7 +17,7 @@ WHOLE_BYTES = 2 << 30
 
 
 FORM = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}
-"""Minimum form of a file's entry in a record."""
+"""Minimum schema of a file's entry in a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Batches:
 
     @classmethod
     def from_json(cls, entry: Any) -> "Batches | None":
-        return cls(entry["from"], entry["to"]) if has_form(entry, _BATCHES) else None
+        return cls(entry["from"], entry["to"]) if matches_schema(entry, _BATCHES) else None
 
 
 def _is_place(start: Any) -> bool:
     """Return whether this is a place of a loader, whose part, and append, are counts if they are recorded."""
-    return has_form(start, {"batch": is_count}) and all(
+    return matches_schema(start, {"batch": is_count}) and all(
         is_count(start.get(name, 0)) for name in ("part", "append")
     )
 

@@ -1,4 +1,4 @@
-"""OutputNames: the names of an output's files in a folder of this machine, and the form of its records."""
+"""OutputNames: the names of an output's files in a folder of this machine, and the encoding of its records."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.output.committed_files import piece_path
-from seqflow.output.file_writer import FileForm, FileKind, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileKind, FileWriter
 from seqflow.output.output_file import FORM, OutputFile
 from seqflow.output.progress_file import FORMAT
 from seqflow.output.sorted_runs import RUN
@@ -18,7 +18,7 @@ from seqflow.version import __version__
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 _MANIFEST = {"columns": [str], "files": [FORM]}
 _PROGRESS = {
-    **_MANIFEST, "progress": lambda form: form == FORMAT,
+    **_MANIFEST, "progress": lambda version: version == FORMAT,
     "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM],
 }  # fmt: skip
 """Required entries of the records; records of jobs have more."""
@@ -30,12 +30,12 @@ class OutputNames:
 
     path: Path
     """The folder or file on this machine: the output itself, or its spool if it lies in a store."""
-    form: FileForm
+    encoding: FileEncoding
     is_file: bool
 
     @property
     def kind(self) -> FileKind:
-        return self.form.kind
+        return self.encoding.kind
 
     @property
     def folder(self) -> Path:
@@ -67,7 +67,7 @@ class OutputNames:
     def new_part(self, number: int) -> FileWriter:
         """Return a writer of part `number`; its errors name the file that the user asked for."""
         piece = self.file(number)
-        return FileWriter(self.path if self.is_file else piece, self.form, piece)
+        return FileWriter(self.path if self.is_file else piece, self.encoding, piece)
 
     def new_run(self, number: int) -> FileWriter:
         """Return a writer of sorted run `number`."""
@@ -103,14 +103,18 @@ class OutputNames:
         found = self._checked(content, _PROGRESS)
         return found if found is None or found["sealed"] or found["files"] else None
 
-    def _checked(self, content: Any, form: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a record of a form, whose files have names of parts of this output; None for anything else."""
+    def _checked(self, content: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a record of a schema, whose files have names of parts of this output; None for anything else."""
         if isinstance(content, dict):
             content.setdefault("former", [])
         # records are untrusted: a name such as `../x` must not lead to files that are removed
         prefix = rf"{re.escape(self.path.name)}|" if self.is_file else r"(?:[^/]+=[^/]*/)*"
         names = re.compile(rf"{prefix}(?:{self.part_names})")
-        return content if has_form(content, form) and all(map(names.fullmatch, names_in(content))) else None
+        return (
+            content
+            if matches_schema(content, schema) and all(map(names.fullmatch, names_in(content)))
+            else None
+        )
 
     def manifest_of(self, files: Sequence[OutputFile], content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the manifest of these files, for the progress record of the run that has written them."""

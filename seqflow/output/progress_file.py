@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.output.durable_files import append_bytes, write_bytes
 
 FORMAT = 3
-"""Version of the meaning of a part and of the form of the file."""
+"""Version of the meaning of a part and of the schema of the file."""
 _ADDITION = {"set": Mapping, "update": Mapping, "extend": Mapping}
 
 
@@ -64,7 +64,7 @@ def parse_progress(content: str) -> Any:
 
 def add_change(record: Any, addition: Any) -> None:
     """Apply a change, read from JSON, to a record; raise ValueError when it is damaged."""
-    if not isinstance(record, dict) or not has_form(addition, _ADDITION):
+    if not isinstance(record, dict) or not matches_schema(addition, _ADDITION):
         raise ValueError("a line is not a change of the record")
     record.update(addition["set"])
     for key, entries in addition["update"].items():

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
 from seqflow.files.uris import is_uri
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
 from seqflow.output.committed_files import (
     committed_path,
@@ -24,7 +24,7 @@ from seqflow.output.committed_files import (
     schema_of,
 )
 from seqflow.output.durable_files import remove_temporaries, sync_folder, writing
-from seqflow.output.file_writer import KIND_OF_SUFFIX, FileForm, FileWriter
+from seqflow.output.file_writer import KIND_OF_SUFFIX, FileEncoding, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
@@ -59,9 +59,9 @@ def with_reasons(
     return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
 
 
-def form_of(path: Path) -> FileForm:
+def encoding_of(path: Path) -> FileEncoding:
     """Return the format of a quarantine file, from its suffix."""
-    return FileForm(KIND_OF_SUFFIX[path.suffix.lower()])
+    return FileEncoding(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
 def check_quarantine(
@@ -77,17 +77,17 @@ def check_quarantine(
     copy = QuarantineCopy(shown, options) if is_uri(shown) else None
     path = Path(path) if copy is None else copy.path
     exists = path.exists() if copy is None else copy.exists
-    if exists and not _is_quarantine(path if copy is None else copy.opened(), form_of(path)):
+    if exists and not _is_quarantine(path if copy is None else copy.opened(), encoding_of(path)):
         raise ProviderError(
             f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n  choose a new name"
         )
     return copy
 
 
-def _is_quarantine(file: Any, form: FileForm) -> bool:
+def _is_quarantine(file: Any, encoding: FileEncoding) -> bool:
     """Return whether an existing file is a quarantine file."""
     try:
-        schema = schema_of(file, form.kind)
+        schema = schema_of(file, encoding.kind)
     except (pa.ArrowException, OSError):
         return False
     return any(
@@ -123,7 +123,7 @@ class Quarantine:
     ) -> None:
         self._copy = check_quarantine(path, files, options)
         self._path = path = Path(path) if self._copy is None else self._copy.path
-        self._form = form_of(path)
+        self._encoding = encoding_of(path)
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
         names = [piece["name"] for piece in pieces]
         if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
@@ -168,7 +168,7 @@ class Quarantine:
         if self._writer is None:
             self._acquire()
             number = len(self._pieces) if self._number is None else self._number
-            self._writer = FileWriter(self._path, self._form, piece_path(self._path, number))
+            self._writer = FileWriter(self._path, self._encoding, piece_path(self._path, number))
         self._writer.write(rows, len(self._writer.groups))
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None:
@@ -208,10 +208,10 @@ class Quarantine:
     def damaged(self, joined: Any) -> list[OutputFile]:
         """Return the committed pieces that are missing or changed; none if the noted `joined` file is intact."""
         if self._copy is not None:
-            self._is_joined = has_form(joined, FORM) and self._copy.is_at(joined)
+            self._is_joined = matches_schema(joined, FORM) and self._copy.is_at(joined)
             return [] if self._is_joined else self._copy.damaged(self._pieces)
         folder = self._path.parent
-        if has_form(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
+        if matches_schema(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
             return []
         found = locate(self._pieces, folder)
         return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
@@ -221,7 +221,7 @@ class Quarantine:
         if self._copy is not None:
             self._copy.fetch_former()
         if self._path.exists():
-            for rows in groups_of([self._path], self._form):
+            for rows in groups_of([self._path], self._encoding):
                 self.write(rows)
             self.commit()
 
@@ -237,7 +237,7 @@ class Quarantine:
         if not self._is_joined:
             if self._copy is not None:
                 self._copy.fetch(self._pieces)
-            join(self._pieces, self._path, self._form, note)
+            join(self._pieces, self._path, self._encoding, note)
             if not self._pieces:
                 self._path.unlink(missing_ok=True)
             if self._copy is not None:
@@ -264,7 +264,7 @@ class Quarantine:
         try:
             writer.close()
             before = [self._path] if self._is_published else []
-            concatenate([*before, writer.temporary], self._path, self._form)
+            concatenate([*before, writer.temporary], self._path, self._encoding)
             if self._copy is not None:
                 self._copy.publish()
         finally:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from seqflow.output.file_writer import FileForm, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileWriter
 from seqflow.output.sorting import SortedRows, SortKey, sort_table
 
 RUN_BYTES = 32 << 20
 """Approximate Arrow bytes that are sorted together."""
-RUN = FileForm("run", "lz4")
+RUN = FileEncoding("run", "lz4")
 FAN_IN = 64
 """Number of runs that are merged at once; one batch of each is in memory."""
 

@@ -23,7 +23,7 @@ from seqflow.output.file_writer import (
     DEFAULT_SIZES,
     KIND_OF_SUFFIX,
     Compression,
-    FileForm,
+    FileEncoding,
     FileSizes,
     FileWriter,
     Kind,
@@ -394,14 +394,14 @@ def open_output(
         raise JobError(
             f"output: partition_by makes folders, but the path {text!r} is one file; give a folder"
         )
-    form = FileForm(kind or of_suffix or "parquet", compression)
+    encoding = FileEncoding(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
     layout = FileLayout(columns, threads, sizes, arrangement)
     if is_uri(text):
         return OutputWriter(
-            StoreTarget(text, form, is_file, storage_options, is_single=single_writer), layout
+            StoreTarget(text, encoding, is_file, storage_options, is_single=single_writer), layout
         )
-    return OutputWriter(LocalTarget(OutputNames(Path(text), form, is_file)), layout)
+    return OutputWriter(LocalTarget(OutputNames(Path(text), encoding, is_file)), layout)
 
 
 def _check_path(path: str) -> None:

@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from seqflow import executor
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
-from seqflow.executor import Profile
 from seqflow.job import Job
 from seqflow.job.checking import check_tables
 from seqflow.job.inference import JobSpecs, infer
@@ -18,14 +16,14 @@ from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
 from seqflow.loader.plans.balanced_pools import window_tokens
-from seqflow.loader.run.ledger import BadRowHandler, Stats, good_rows
-from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
-from seqflow.net import Net, NetInference
+from seqflow.loader.run.ledger import BadRowHandler, Stats
+from seqflow.loader.run.windows import OpenWindow
+from seqflow.net import NetInference
 from seqflow.net.picture import is_drawn_whole
 from seqflow.progress import over
-from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
+from seqflow.record import Record
 from seqflow.record.display import packed_pictures
-from seqflow.report.page import Section, code, drawing, facts, paragraph, plural, section, table
+from seqflow.report.page import Section, code, drawing, facts, paragraph, section, table
 from seqflow.report.source import (
     DAMAGE,
     BadRowList,
@@ -35,7 +33,6 @@ from seqflow.report.source import (
     sections_of_lengths,
 )
 from seqflow.report.survey import Survey
-from seqflow.report.tokens import Tokenizers, tokenizers_of
 from seqflow.tensor import TensorSpec
 
 _BATCHES, _MOST_BATCHES = 32, 1024
@@ -44,7 +41,7 @@ _PROFILED = 8
 
 
 def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
-    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, costs of ops, ranks, bad rows, and
+    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, ranks, bad rows, and
     the lengths of prepared rows, whose padding is that of batches of `batch` rows, and of rows of `capacity`.
     """
     if job.output.path is None:  # the run may be given one
@@ -55,13 +52,10 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
     yield from sections_of_specs(specs)
     lenient = job.without_quarantine()
     loader = open_loader(lenient)
-    tokenizers = tokenizers_of((loader.prepare, loader.net))
     told: set[str] = set()
     parts: tuple[Callable[[], Iterator[Section]], ...] = (
         lambda: iter([section("The run", facts(plan(lenient).lines()))]),
-        lambda: _sample(job, lenient, tokenizers),
-        lambda: _prepare_costs(loader),
-        lambda: _net_costs(loader),
+        lambda: _sample(job, lenient),
         lambda: _ranks(loader),
         lambda: _prepared(loader, batch, capacity),
     )
@@ -91,7 +85,7 @@ def _taken(loader: Loader) -> _Sample:
     return _Sample(stats, first, bad)
 
 
-def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[Section]:
+def _sample(job: Job, lenient: Job) -> Iterator[Section]:
     """Yield a sample as the job makes it; if the job would stop at a bad row, a sample without bad rows."""
     stops = None
     try:
@@ -115,61 +109,8 @@ def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[Section]
             "The first batch",
             code(repr(first)),
             *map(drawing, packed_pictures(first)),
-            examples(first, tokenizers),
+            examples(first),
         )
-
-
-def _prepare_costs(loader: Loader) -> Iterator[Section]:
-    """Yield the cost of each op of `prepare` on the first block; nothing without `prepare`, or if it is a Python
-    function.
-    """
-    recipe = loader.recipe
-    block = next(iter(recipe.source.blocks()), None)
-    if block is None or not isinstance(recipe.prepare, Net):
-        return
-    net, profile = recipe.prepare, Profile()
-    unreadable: list[BadRow] = []
-    table_of_block = recipe.source.read(block, recipe.columns, bad_rows=unreadable)
-    record, bad = convert(table_of_block, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
-    rows = take_rows(record, good_rows(record.num_rows, [*unreadable, *bad]))
-    parts = by_halves(
-        lambda start, stop: executor.run(net, slice_rows(rows, start, stop), profile),
-        0, rows.num_rows, blames_rows,
-    )  # fmt: skip
-    for _ in parts:
-        pass
-    yield section(
-        "Cost of prepare",
-        paragraph(f"On the first block, of {plural(rows.num_rows, 'row')}."),
-        _costs(profile),
-    )
-
-
-def _net_costs(loader: Loader) -> Iterator[Section]:
-    """Yield the cost of each op of `net` on the first batches, except batches with rows that the net refuses."""
-    net = loader.net
-    window = _first_window(loader) if isinstance(net, Net) else None
-    if not isinstance(net, Net) or window is None:
-        return
-    profile, count = Profile(), 0
-    for number in range(min(_PROFILED, len(window.batches))):
-        batch = window.batches.make(number)
-        try:
-            executor.run(net, batch, profile)
-            count += 1
-        except Exception as error:
-            if not blames_rows(error):
-                raise
-    yield section("Cost of net", paragraph(f"On {count:,} of the first batches."), _costs(profile))
-
-
-def _costs(profile: Profile) -> str:
-    whole = sum(row.seconds for row in profile.rows) or 1.0
-    rows = [
-        (row.statement, f"{row.seconds * 1e3:,.2f}", f"{row.seconds / whole:.0%}", format_bytes(row.bytes))
-        for row in profile.rows
-    ]
-    return table(("op", "milliseconds", "share", "bytes made"), rows)
 
 
 def _ranks(loader: Loader) -> Iterator[Section]:

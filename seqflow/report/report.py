@@ -1,23 +1,15 @@
-"""The pages about a source and about a job, and the machine that made them."""
+"""The pages about a source and about a job."""
 
-import os
-import platform
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from seqflow import kernels
-from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError
 from seqflow.hidden import shown
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.providers.bad_files import BadFiles
 from seqflow.report.job import sections_of_job
-from seqflow.report.page import Section, facts, page, paragraph, section
+from seqflow.report.page import page, paragraph, section
 from seqflow.report.source import (
     Policy,
     SurveyedSource,
@@ -27,48 +19,6 @@ from seqflow.report.source import (
     survey_of,
     survey_of_path,
 )
-from seqflow.version import __version__
-
-
-def machine() -> Section:
-    """Return processor, cores, memory, the kernels with their instruction set and threads, and versions."""
-    found = kernels.info()
-    isa = "" if found["isa"] is None else f", {found['isa']}"
-    return section("Machine and versions", facts([
-        ("processor", _processor()),
-        ("cores", f"{_usable_cores()} of {os.cpu_count()}"),
-        ("memory", _memory()),
-        ("system", platform.platform()),
-        ("kernels", f"{found['kernels']}{isa}"),
-        ("threads of kernels", str(found["threads"])),
-        ("seqflow", __version__),
-        ("python", platform.python_version()),
-        ("numpy", np.__version__),
-        ("pyarrow", pa.__version__),
-    ]))  # fmt: skip
-
-
-def _processor() -> str:
-    """Return the name of the processor, if the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _memory() -> str:
-    try:
-        return format_bytes(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # Windows, for example
-        return "not known"
-
 
 _FIRST = ("Where a run stops", "The run", "The first batches", "Bad rows of these batches")
 """Sections about a job that matter most, before its nets and shapes."""
@@ -97,7 +47,7 @@ def report_of_path(
     `bad_rows` and `bad_files` are as in `survey_of`, `options` are those of `sf.open`.
     """
     found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
-    text = page(shown(path), [summary_of(found, batch), *sections_of(found, batch, capacity), machine()])
+    text = page(shown(path), [summary_of(found, batch), *sections_of(found, batch, capacity)])
     return ReportPage(text, found, found.is_accepted(bad_rows, bad_files))
 
 
@@ -117,6 +67,4 @@ def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -
     made = [*sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
     sections = [summary_of(found, batch), *stops, *sorted(made, key=lambda one: one.heading not in _FIRST)]
     bad_files = "raise" if stops else job.bad_files.policy
-    return ReportPage(
-        page(name, [*sections, machine()]), found, found.is_accepted(job.bad_rows.policy, bad_files)
-    )
+    return ReportPage(page(name, sections), found, found.is_accepted(job.bad_rows.policy, bad_files))

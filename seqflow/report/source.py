@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,18 +23,17 @@ from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
 from seqflow.providers.bad_files import BadFile, BadFileList
-from seqflow.providers.left_out import open_lenient
+from seqflow.providers.lenient import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
 from seqflow.report.survey import Survey
-from seqflow.report.tokens import Tokenizers, as_text
 
 Policy: TypeAlias = Literal["raise", "skip"] | None
 """Policy for faults; None lists them, and they are not accepted."""
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
-_ROWS, _ELEMENTS, _TEXT, _TOKENS, _NUMBERS = 5, 8, 160, 40, 12
-"""Number of rows shown as examples, of lists of each, and of characters, tokens and numbers of each of these."""
+_ROWS, _ELEMENTS, _TEXT, _NUMBERS = 5, 8, 160, 12
+"""Number of rows shown as examples, of lists of each, and of characters and numbers of each of these."""
 
 
 DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeError)
@@ -377,20 +375,14 @@ def _fill_packed(lengths: Array, capacity: int) -> float:
     return int(lengths.sum()) / (rows * capacity) if rows else 0.0
 
 
-def examples(record: Record, tokenizers: Tokenizers = MappingProxyType({})) -> str:
-    """Return the first rows of each column: texts decoded, ids as text and numbers, other numbers as they are.
+def examples(record: Record) -> str:
+    """Return the first rows of each column: texts decoded, numbers as they are.
 
     Elements of a list of lists, of texts or of structs are apart, so that fields of one struct have one place.
     """
     names = [name for name in record if not name.endswith((".lengths", ".valid", ".keys"))]
     short = [name.removesuffix(".values") for name in names]
-    columns = [
-        [
-            " | ".join(_shown(part, tokenizers.get(column)) for part in parts)
-            for parts in _column(record, name)
-        ]
-        for name, column in zip(names, short, strict=True)
-    ]
+    columns = [[" | ".join(map(_shown, parts)) for parts in _column(record, name)] for name in names]
     return table(short, [*zip(*columns, strict=True)], stacks=True)
 
 
@@ -413,14 +405,10 @@ def _column(record: Record, name: str) -> list[list[Array]]:
     ]
 
 
-def _shown(values: Array, tokenizer: Any = None) -> str:
+def _shown(values: Array) -> str:
     if values.dtype == np.uint8 and values.ndim == 1:
         text = values[: _TEXT + 1].tobytes().decode("utf-8", "replace")
         return printable_line(text[:_TEXT]) + "…" * (len(values) > _TEXT)
     flat = values.ravel()
-    decoded = None if tokenizer is None else as_text(flat[:_TOKENS], tokenizer)
-    if decoded is not None:
-        more = "…" * (flat.size > _TOKENS)
-        return f"{printable_line(decoded)}{more} ({_shown(flat)})"
     inside = ", ".join(printable_line(str(one)) for one in flat[:_NUMBERS].tolist())
     return f"{inside}{', …' if flat.size > _NUMBERS else ''}"

@@ -113,7 +113,7 @@ def natural_bounds(constant: int, terms: dict[Atom, int]) -> Bounds:
     return min(max(low or 0, 0), LARGEST), None if high is None or high > LARGEST else high
 
 
-def form_text(constant: int, terms: Summands) -> str:
+def formula_text(constant: int, terms: Summands) -> str:
     """`constant + Σ k·atom` as text: `4*H+1`."""
     parts = [_term_text(k, atom) for atom, k in terms if k > 0]
     if constant or not terms:
@@ -164,8 +164,8 @@ def opaque_atom(kind: Literal["/", "//", "smaller", "larger"], a: "Dimension", b
         text = f"{_wrapped(a, divisor=False)}{kind}{_wrapped(b, divisor=True)}"
         return Atom(text, kind, operands=(a, b), bounds=over(bounds_a, bounds_b, kind))
     # sorted, so that min(a,b) and min(b,a) are one atom
-    a, b = sorted((a, b), key=lambda dimension: dimension.form)
-    text = f"{'min' if kind == 'smaller' else 'max'}({a.form},{b.form})"
+    a, b = sorted((a, b), key=lambda dimension: dimension.formula)
+    text = f"{'min' if kind == 'smaller' else 'max'}({a.formula},{b.formula})"
     return Atom(text, kind, operands=(a, b), bounds=chosen(bounds_a, bounds_b, kind))
 
 
@@ -174,4 +174,4 @@ def _wrapped(operand: "Dimension", divisor: bool) -> str:
     compound = len(terms) + bool(operand.constant) > 1
     if divisor and not compound:
         compound = any(k != 1 or atom.kind in ("*", "/", "//") for atom, k in terms)
-    return f"({operand.form})" if compound else operand.form
+    return f"({operand.formula})" if compound else operand.formula

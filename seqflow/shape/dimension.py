@@ -18,7 +18,7 @@ from seqflow.shape.arithmetic import (
     quotient_of,
     weighted_sum,
 )
-from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Summands, form_text, natural_bounds, quoted
+from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Summands, formula_text, natural_bounds, quoted
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 
 _NOT_GIVEN = object()
@@ -416,11 +416,11 @@ class Dimension:
     # Text
 
     @property
-    def form(self) -> str:
+    def formula(self) -> str:
         """The text without bounds: `4*H+1`; for a size without a name, its bounds."""
         if self.terms is None:
             return self._range if (self.min_length, self.max_length) != (0, None) else "?"
-        return form_text(self.constant, self.terms)
+        return formula_text(self.constant, self.terms)
 
     @property
     def _range(self) -> str:
@@ -429,8 +429,8 @@ class Dimension:
     def __str__(self) -> str:
         bounds = self.min_length, self.max_length
         if not self.terms or bounds == natural_bounds(self.constant, dict(self.terms)):
-            return self.form
-        return f"{self.form}:{self._range}"
+            return self.formula
+        return f"{self.formula}:{self._range}"
 
     def __repr__(self) -> str:
         return f"Dimension({str(self)!r})" if self.is_dynamic else f"Dimension({self.min_length})"
@@ -518,7 +518,7 @@ def _plainer(a: Dimension, b: Dimension) -> Dimension:
         ranks = [(one.terms is None, len(one.terms or ())) for one in (a, b)]
         if ranks[0] != ranks[1]:
             return a if ranks[0] < ranks[1] else b
-    return a if a.form <= b.form else b
+    return a if a.formula <= b.formula else b
 
 
 def _multiply_all(*factors: Dimension) -> Dimension:

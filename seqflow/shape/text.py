@@ -39,14 +39,14 @@ class ShapeText(Parser[Dimension]):
             return Dimension.dynamic()
         if self.token.kind == "number" and self.after.text == "..":
             return self.range()
-        form = self.value().without_bounds()
-        if form.is_static or not self.accept(":"):
-            return form
+        formula = self.value().without_bounds()
+        if formula.is_static or not self.accept(":"):
+            return formula
         start = self.token
         between = self.range()
-        if not form.compatible(between):
-            self.expected(f"a range that {form} can lie in", token=start)
-        return form.merge(between)
+        if not formula.compatible(between):
+            self.expected(f"a range that {formula} can lie in", token=start)
+        return formula.merge(between)
 
     def end(self) -> None:
         """The end of the text."""

@@ -10,7 +10,7 @@ from pyarrow import compute, types
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.progress import over
 from seqflow.providers import Block, Provider, open
-from seqflow.providers.left_out import LeftOut
+from seqflow.providers.lenient import LenientReader
 from seqflow.record.arrow_types import LISTS, is_any
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
@@ -20,19 +20,19 @@ _FEW = 1 << 20
 """Counts of blocks are added up when there are more rows than this."""
 
 
-def keys_of_column(source: Any, column: str, left_out: LeftOut | None = None) -> Iterator[pa.Array]:
+def keys_of_column(source: Any, column: str, lenient: LenientReader | None = None) -> Iterator[pa.Array]:
     """Yield the keys of a column, block by block, also from lists at any depth; nulls are left out.
 
-    A path selects a part: `keys` and `values` of a map, `values` of a list, a field of a struct. `left_out` counts
+    A path selects a part: `keys` and `values` of a map, `values` of a list, a field of a struct. `lenient` counts
     the rows and the files that are left out.
     """
     provider = open(source)
     blocks = over(provider.blocks(), "blocks", lambda: provider.num_blocks)
-    return keys_of_blocks(provider, column, blocks, left_out or LeftOut())
+    return keys_of_blocks(provider, column, blocks, lenient or LenientReader())
 
 
 def keys_of_blocks(
-    provider: Provider, column: str, blocks: Iterable[Block], left_out: LeftOut
+    provider: Provider, column: str, blocks: Iterable[Block], lenient: LenientReader
 ) -> Iterator[pa.Array]:
     """Yield the keys of a column in some blocks of a provider, as `keys_of_column` does."""
     outer, *inner = column.split(".")
@@ -40,7 +40,7 @@ def keys_of_blocks(
         guess = nearest(outer, provider.schema.names)
         raise UnknownColumnError(f"{provider.origin} has no column {outer!r}{guess}")
     for block in provider.ahead(blocks, [outer]):
-        found = left_out.read(provider, block, [outer]).column(outer)
+        found = lenient.read(provider, block, [outer]).column(outer)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
             for name in inner:
                 chunk = _part(_known(chunk), name, column)

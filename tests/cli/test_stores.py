@@ -32,8 +32,6 @@ def test_inspect(uri: str, options: list[str], folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     local = json.loads(seqflow("inspect", folder / "docs.parquet", "--json").stdout)
     assert {**json.loads(done.stdout), "path": ""} == {**local, "path": ""}
-    untrusted = seqflow("inspect", uri, *options, "--untrusted")
-    assert untrusted.returncode == 0, untrusted.stderr
 
 
 def test_report(uri: str, options: list[str], folder: Path, own: Any) -> None:

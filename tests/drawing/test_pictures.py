@@ -8,7 +8,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.drawing.bars import Bar, bars
-from seqflow.drawing.packed import attention_blocks, packed_rows, row_with_images
+from seqflow.drawing.packed import attention_blocks, packed_rows
 from seqflow.drawing.svg import THEMES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -130,18 +130,6 @@ def test_masks_are_strips_below_their_rows_filled_where_they_are_true():
     assert strip[0] == first[0] + first[2] / 2
     assert strip[2] == second[2] * 2
     assert all(box[1] + box[3] <= strip[1] or strip[1] + strip[3] <= box[1] for box in documents)
-
-
-def test_images_are_below_their_row_each_with_its_patches():
-    row, images = np.array([1, 1, 1, 2, 2, 0]), np.array([0, 1, 1, 1, 0, 0])
-    texts, boxes = shown(row_with_images(row, images, [8, 4], THEMES["light"]))
-    assert texts[-2:] == ["8 patches", "4 patches"]
-    documents, spans = boxes[:3], [box for box in boxes if box[3] < 10]
-    assert [box[2] / documents[0][2] for box in spans] == pytest.approx([2 / 3, 1 / 3], abs=0.01)
-    assert spans[1][0] == documents[1][0]  # touching images of two documents are two
-    shown(row_with_images(np.zeros(4, int), np.zeros(4, int), [], THEMES["dark"]))
-    with pytest.raises(ValueError, match="zip"):
-        row_with_images(row, images, [8], THEMES["light"])
 
 
 def test_the_attention_mask_has_a_square_for_each_document():

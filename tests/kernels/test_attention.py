@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seqflow import kernels
 from seqflow.kernels import KernelError, attention
-from seqflow.kernels.attention import AttentionForm
+from seqflow.kernels.attention import AttentionSettings
 
 FAR = 10**9
 CASES = [
@@ -21,7 +21,7 @@ RANDOM = np.random.default_rng(0)
 
 
 def form(depth, *, scale=None, before=FAR, after=FAR, from_end=False, softcap=0.0):
-    return AttentionForm(depth**-0.5 if scale is None else scale, before, after, from_end, softcap)
+    return AttentionSettings(depth**-0.5 if scale is None else scale, before, after, from_end, softcap)
 
 
 def arrays(*shapes, dtype="float64", random=RANDOM):
@@ -217,7 +217,7 @@ def test_scores_of_minus_infinity_have_no_weight(any_kernels):
 def test_native_kernels_agree_with_numpy_for_any_head_size(native, dtype, shape):
     lengths = np.array([0, 65, 300, 17, 1])
     q, k, v = given_arrays(lengths, lengths, *shape, dtype=dtype)
-    how = AttentionForm(0.25, 100, 3, False, 0.0)
+    how = AttentionSettings(0.25, 100, 3, False, 0.0)
     out, lse = native.attention_within(q, lengths, k, v, lengths, None, how)
     expected, logs = reference.attention_within(q, lengths, k, v, lengths, None, how)
     close = {"float32": 3e-6, "float64": 1e-13}[dtype]
@@ -237,7 +237,7 @@ def test_native_kernels_agree_with_numpy_on_any_lengths_and_bands(native, data):
     pairs = data.draw(st.lists(st.tuples(sizes, sizes), max_size=4))
     lengths, kv_lengths = (np.array([pair[i] for pair in pairs], int) for i in (0, 1))
     bound = st.sampled_from([0, 1, 5, 70, 300, FAR, 2**62])
-    how = AttentionForm(
+    how = AttentionSettings(
         0.5,
         data.draw(bound),
         data.draw(bound),

@@ -1,4 +1,4 @@
-"""Two sequences compared, and the best path."""
+"""Two sequences compared, the best path, and the likelihood of one."""
 
 from itertools import pairwise, product
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from seqflow import ops
+from seqflow.errors import OpError
 
 A = np.array
 
@@ -51,3 +52,36 @@ def test_the_score_of_a_long_path_of_halves_is_a_float32():
         np.full((2000, 2), 40, np.float16), np.zeros((2, 2), np.float16), np.array([2000])
     )
     assert (found.score.dtype, found.score.tolist()) == (np.float32, [80000.0])
+
+
+def test_the_likelihood_of_a_path_is_its_share_of_all_paths():
+    random = np.random.default_rng(1)
+    lengths = A([3, 0, 1, 2])
+    scores, steps = random.standard_normal((6, 3)), random.standard_normal((3, 3))
+    states = random.integers(0, 3, 6)
+    found = ops.crf_log_likelihood(scores, states, lengths, steps)
+    for i, (start, length) in enumerate(zip(np.cumsum(lengths) - lengths, lengths, strict=True)):
+        values = {
+            path: np.exp(
+                sum(scores[start + t, s] for t, s in enumerate(path))
+                + sum(steps[pair] for pair in pairwise(path))
+            )
+            for path in product(range(3), repeat=int(length))
+        }
+        own = tuple(states[start : start + length].tolist())
+        assert found[i] == pytest.approx(np.log(values[own] / sum(values.values())))
+
+
+def test_a_long_path_of_equal_scores_has_the_likelihood_of_chance():
+    found = ops.crf_log_likelihood(
+        np.full((2000, 4), 30, np.float32), np.zeros(2000, int), [2000], np.zeros((4, 4), np.float32)
+    )
+    assert found.dtype == np.float32
+    assert found[0] == pytest.approx(-2000 * np.log(4))
+
+
+def test_a_state_that_scores_do_not_have_is_named():
+    with pytest.raises(OpError, match=r"states\[1\] = 2 is outside \[0, 2\)"):
+        ops.crf_log_likelihood(np.zeros((2, 2)), [0, 2], [2], np.zeros((2, 2)))
+    with pytest.raises(OpError, match=r"states\[0\] = -1 is outside \[0, 2\)"):
+        ops.crf_log_likelihood_backward(np.ones(1), np.zeros((1, 2)), [-1], [1], np.zeros((2, 2)))

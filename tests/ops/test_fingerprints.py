@@ -54,7 +54,7 @@ def test_overlap_is_the_share_of_known_grams():
 def test_shares_of_repeated_pieces():
     found = ops.repetition_shares(A([1, 1, 2, 7], np.uint64), A([2, 2, 31, 5]), [3, 0, 1])
     np.testing.assert_allclose(found, [[1 / 3, 2 / 35], [0, 0], [0, 0]])
-    top = ops.repetition_shares(A([1, 2, 2, 7], np.uint64), A([2, 3, 3, 2]), [4], top=True)
+    top = ops.repetition_shares(A([1, 2, 2, -7]), A([2, 3, 3, 2]), [4], top=True)
     np.testing.assert_allclose(top, [[0.5, 0.6]])
 
 

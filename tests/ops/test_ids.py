@@ -83,6 +83,8 @@ def test_merged_lists_hold_each_id_once_in_order(call):
 def test_values_that_are_in_the_other_column_of_the_row():
     a, b = np.array([1, 2, 3, 1, 1, 1, 4]), np.array([4, 2, 1, 2, 1, 12, 4])
     assert ops.isin_within(a, [3, 3, 1], b, [3, 3, 1]).tolist() == [1, 1, 0, 1, 1, 1, 1]
+    assert ops.isin_within(a, [3, 3, 1], b, [3, 3, 1], invert=True).tolist() == [0, 0, 1, 0, 0, 0, 0]
+    assert ops.isin([1, 2], [2], invert=True).tolist() == [True, False]
     assert ops.isin_within([np.nan, 1.0], [2], [np.nan], [1]).tolist() == [True, False]
     assert ops.isin(a, np.array([1, 4])).tolist() == [1, 0, 0, 1, 1, 1, 1]
 

@@ -8,6 +8,7 @@ from segmented import FLOATS, NUMBERS, TIMES, joined, pieces, segmented
 
 import seqflow as sf
 from seqflow import kernels, ops
+from seqflow.errors import OpError
 
 
 def softmax(rows):
@@ -109,3 +110,14 @@ def ranked(column, ties, descending):
 def test_a_misspelt_norm_is_an_error():
     with pytest.raises(sf.OpError, match=r"^normalize_within: norm is 'l3', expected 'l1' or 'l2'"):
         ops.normalize_within(np.ones(1), [1], norm="l3")
+
+
+def test_standardized_segments_have_the_mean_0_and_the_variance_1():
+    data, lengths = np.random.default_rng(0).normal(5, 3, (9, 2)), np.array([5, 0, 1, 3])
+    out = ops.standardize_within(data, lengths, epsilon=0.0)[[0, 1, 2, 3, 4, 6, 7, 8]]
+    for part in (out[:5], out[5:]):
+        np.testing.assert_allclose(part.mean(0), 0, atol=1e-12)
+        np.testing.assert_allclose(part.var(0), 1)
+    assert ops.standardize_within(np.array([7], np.int8), [1]).tolist() == [0.0]
+    with pytest.raises(OpError, match="epsilon is -1"):
+        ops.standardize_within(data, lengths, epsilon=-1.0)

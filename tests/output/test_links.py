@@ -16,7 +16,7 @@ import seqflow as sf
 from seqflow.errors import JobError, OpError
 from seqflow.job import Job, run
 from seqflow.output.durable_files import temporary_path, write_bytes
-from seqflow.output.file_writer import FileForm, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.vocabulary import Vocabulary
 
@@ -102,7 +102,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_files_under_temporary_names_are_new_ones(precious: Path, link: str, kind: str) -> None:
     path = precious.parent / f"x.{kind}"
     LINKS[link](precious, temporary_path(path))
-    writer = FileWriter(path, FileForm(kind))  # type: ignore[arg-type]
+    writer = FileWriter(path, FileEncoding(kind))  # type: ignore[arg-type]
     writer.write(pa.table({"x": [1, 2]}), 0)
     writer.close()
     writer.rename(path)

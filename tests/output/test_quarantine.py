@@ -7,7 +7,7 @@ import pytest
 from seqflow.errors import JobError, ProviderError
 from seqflow.output.file_writer import FileWriter
 from seqflow.output.output_file import Batches
-from seqflow.output.quarantine import NoQuarantine, Quarantine, form_of, with_reasons
+from seqflow.output.quarantine import NoQuarantine, Quarantine, encoding_of, with_reasons
 from seqflow.record import BadRow
 
 
@@ -71,7 +71,7 @@ def test_pieces_are_joined_in_order_wherever_they_were_written(tmp_path):
     file = Quarantine(path)
     file.write(bad(1))
     file.commit(batches(0, 4))
-    piece = FileWriter(path, form_of(path), folder / "00001-x")
+    piece = FileWriter(path, encoding_of(path), folder / "00001-x")
     piece.write(bad(2, 3), 0)
     file.adopt(piece.finish(piece.piece), batches(4, 9))
     file.leave()

@@ -68,12 +68,6 @@ def test_the_pages_of_the_ops_are_current():
     assert found == docs.pages(), "run `python -m tools.docs`"
 
 
-def test_the_pictures_of_the_ops_are_current():
-    found = {path: path.read_text(encoding="utf-8") for path in docs.PICTURES.glob("*")}
-    assert found == docs.pictures(), "run `python -m tools.docs`"
-    assert all(path.read_text("utf-8") == svg for path, svg in docs.page_pictures().items())
-
-
 @pytest.mark.slow
 def test_language_models_find_every_page():
     assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m tools.docs`"

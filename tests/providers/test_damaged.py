@@ -12,8 +12,7 @@ import pytest
 from marks import slow, thorough
 
 import seqflow as sf
-from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.providers.bad_files import BadFiles
+from seqflow.errors import ProviderError
 
 READ = """
 import sys
@@ -85,36 +84,6 @@ def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Ar
             f"range(0, len(content), {step})",
             "(content[at] ^ 64, 255)",
         )
-
-
-@pytest.mark.parametrize("format", [sf.Parquet(untrusted=True), sf.Arrow(untrusted=True)])
-def test_an_untrusted_file_that_is_damaged_is_read_by_a_child(
-    tmp_path: Path, format: sf.Parquet | sf.Arrow
-) -> None:
-    kind = format.kind
-    good, bad = tmp_path / f"good.{kind}", tmp_path / f"bad.{kind}"
-    if kind == "parquet":
-        pq.write_table(pa.table({"x": [[1, 2], [3]]}), good)
-    else:
-        with pa.ipc.new_file(good, pa.schema([("x", pa.int64())])) as writer:
-            writer.write_table(pa.table({"x": [1]}))
-    assert len(sf.open(good, format=format)) in (1, 2)
-    content = good.read_bytes()
-    bad.write_bytes(content[: len(content) // 2] + content[-10:])
-    with pytest.raises(ProviderError, match=r"bad.*is damaged"):
-        sf.open([good, bad], format=format)
-
-
-def test_a_child_that_crashes_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    from seqflow.providers.file_set import FileSet
-
-    crash = "import os\ndef read(path):\n    if path in 'bc': os.abort()\n"
-    with pytest.raises(DamagedFileError, match="b is damaged: its reader ended with signal 6"):
-        FileSet(("a", "b", "c", "d")).check_in_child(crash)
-    files = FileSet(("a", "b", "c", "d"), bad_files=BadFiles("skip"))
-    files.check_in_child(crash)
-    assert [*files.damaged] == ["b", "c"]
-    assert [*files.each(str)] == ["a", "d"]
 
 
 def test_a_footer_that_lies_about_rows_is_an_error(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_the_op_is_among_the_first_three_of_those_found(query, op):
     [
         ("entropy", "unique_within"), ("mode", "unique_within"), ("skewness", "lengths_var"),
         ("bit_xor", "lengths_any"), ("forward fill", "starts_to_lengths"), ("bfill", "starts_to_lengths"),
-        ("n-step returns", "discounted_sum_within"), ("tf-idf", "sparse_lengths_sum"), ("z-score", "lengths_std"),
+        ("n-step returns", "discounted_sum_within"), ("tf-idf", "sparse_lengths_sum"), ("z-score", "standardize_within"),
         ("array_insert", "slice_sequences"), ("array_position", "lengths_argmax"), ("groupby nth", "group_order"),
         ("join with a separator of each row", "join_texts"), ("substring_index", "replace_text"),
         ("isdigit", "contains_text"), ("code points", "as_text"), ("calibration", "bucketize"),
@@ -133,7 +133,7 @@ def test_the_op_is_among_the_first_three_of_those_found(query, op):
         ("split texts by offsets", "repeat_sequences"), ("list diff", "shift"), ("word count", "count_text"),
         ("negative positions", "gather_within"), ("list_resize", "gather_within"), ("has all of", "isin_within"),
         ("map_concat", "isin_within"), ("keep last duplicate", "first_of_equal"), ("cummax", "cumsum_within"),
-        ("bag of words", "sparse_lengths_sum"), ("words and bigrams", "ngram_texts"), ("whiten", "lengths_std"),
+        ("bag of words", "sparse_lengths_sum"), ("words and bigrams", "ngram_texts"), ("whiten", "standardize_within"),
         ("invert_permutation", "argsort_within"), ("locate", "split_text"), ("nested lists", "gather_sequences"),
     ],
 )  # fmt: skip
@@ -234,7 +234,7 @@ n-gram: ngrams
 RoPE: rotary
 ALiBi: attention_within
 sliding window: context_windows
-GRPO: lengths_std
+GRPO: standardize_within
 DataCollatorWithPadding: pad
 DataCollatorWithFlattening: pack_rows
 edge_softmax: softmax_within
@@ -268,7 +268,7 @@ oversampling: repeat_sequences
 regexp_extract_all: split_text
 list_cosine_similarity: lengths_sum
 RLOO: lengths_mean
-masked_whiten: lengths_std
+masked_whiten: standardize_within
 td_lambda: discounted_sum_within
 binned_gather: route_topk
 padded_scatter: unroute
@@ -284,7 +284,8 @@ rotary position embedding: rotary
 hash strings into buckets: hash_strings
 crossing features: cross_features
 label encoding: encode
-CRF: viterbi_decode
+CRF decoding: viterbi_decode
+CRF: crf_log_likelihood
 training a tokenizer: train_tokenizer
 how do I remove stop words from my texts: erase_tokens
 """

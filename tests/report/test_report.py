@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 
-import seqflow as sf
 from seqflow.job import Job, run
 from seqflow.report.report import report_of_job, report_of_path
 from seqflow.report.source import imbalance
@@ -108,7 +107,7 @@ def test_lengths_have_their_counts_and_ranks_their_tokens(path):
 def test_lists_of_structs_are_readable(tmp_path):
     turns = [[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]]
     pq.write_table(pa.table({"messages": turns}), tmp_path / "chat.parquet")
-    first = Page(report_of_path(str(tmp_path / "chat.parquet"))).tables[-2]
+    first = Page(report_of_path(str(tmp_path / "chat.parquet"))).tables[-1]
     assert first[1] == ["user | assistant", "Hi. | Hello!"] or first[1] == [
         "Hi. | Hello!",
         "user | assistant",
@@ -125,7 +124,7 @@ def test_lists_of_lists_and_tensors_are_shown(tmp_path):
     boxes = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(4.0)), 2)
     pq.write_table(pa.table({"n": nested, "box": boxes}), tmp_path / "n.parquet")
     page = Page(report_of_path(str(tmp_path / "n.parquet")))
-    first = page.tables[-2]
+    first = page.tables[-1]
     assert sorted(map(tuple, zip(*first, strict=True))) == [
         ("box", "0.0, 1.0", "2.0, 3.0"),
         ("n.values", "1, 2 | ", "3"),
@@ -237,45 +236,6 @@ def test_rows_that_net_refuses_are_listed(path):
     page = Page(report_of_job(job, "job.toml"))
     (_, row) = page.tables_of["Bad rows of these batches"][0]
     assert row[3] == "7"
-    assert [cells[0] for cells in page.tables_of["Cost of net"][0]] == [
-        "op",
-        "y = gather(t, tokens.values)",
-    ]
-
-
-def test_the_ops_of_prepare_and_of_net_have_their_time_and_bytes(path):
-    net = {"net": "again = t + 1\nreturn again"}
-    prepare = {
-        "net": "t.values, t.lengths = truncate(tokens.values, tokens.lengths, max_length=8)\n"
-        "tokens.values, tokens.lengths = t.values, t.lengths\nreturn tokens.values, tokens.lengths"
-    }
-    prepare = {
-        "net": "t.values, t.lengths = truncate(tokens.values, tokens.lengths, max_length=8)\n"
-        "return t.values, t.lengths"
-    }
-    page = Page(report_of_job(job_of(path, prepare=prepare, net=net), "job.toml"))
-    (header, row) = page.tables_of["Cost of prepare"][0]
-    assert header == ["op", "milliseconds", "share", "bytes made"]
-    assert row[2:] == ["100%", f"{34 * 8 + 8 * 8} B"]
-    assert page.tables_of["Cost of net"][0][1][0] == "again = t + 1"
-
-
-def test_ids_of_a_tokenizer_are_shown_as_text(tmp_path):
-    pytest.importorskip("tokenizers")
-    text, lengths = np.frombuffer(b"to be or not to be", np.uint8), np.array([18])
-    file = tmp_path / "bpe.json"
-    sf.ops.train_tokenizer(text, lengths, vocabulary_size=262).tofile(file)
-    pq.write_table(pa.table({"text": ["to be", "or not"]}), tmp_path / "t.parquet")
-    ids = "tokens.values, tokens.lengths = tokenize(text.values, text.lengths, tokenizer=tokenizer)"
-    job = Job.from_dict({
-        "source": {"paths": [str(tmp_path / "t.parquet")]},
-        "constants": {"tokenizer": str(file)},
-        "prepare": {"net": f"{ids}\nreturn tokens.values, tokens.lengths"},
-        "batch": {"kind": "rows", "n": 2},
-    })  # fmt: skip
-    header, *rows = Page(report_of_job(job, "j")).tables_of["The first batch"][0]
-    assert header == ["tokens"]
-    assert [row[0].partition(" (")[0] for row in rows] == ["to be", "or not"]
 
 
 def test_rows_of_a_file_that_cannot_be_read_are_listed_and_left_out(tmp_path):
@@ -312,8 +272,6 @@ def test_a_job_that_stops_at_a_damaged_block_says_so_once(damaged):
     page = Page(report_of_job(job_of(damaged / "*.parquet"), "job.toml"))
     (line,) = page.texts_of["Where a run stops"]
     assert f"{damaged / 'b.parquet'}, row group 0 can't be read" in line
-    assert page.tables_of["Cost of prepare"]
-    assert "Cost of net" not in page.tables_of
 
 
 def test_rows_with_nulls_are_listed(tmp_path):
@@ -326,20 +284,6 @@ def test_rows_with_nulls_are_listed(tmp_path):
 
 def test_a_source_without_a_fault_says_so(path):
     assert Page(report_of_path(str(path))).texts_of["Rows that cannot be used"][0].startswith("None:")
-
-
-def test_the_machine_is_described(path):
-    facts = facts_of(Page(report_of_path(str(path))), "Machine and versions")
-    assert {
-        "processor",
-        "cores",
-        "memory",
-        "kernels",
-        "threads of kernels",
-        "seqflow",
-        "numpy",
-    } <= facts.keys()
-    assert all(facts.values())
 
 
 def test_a_sample_is_spread_evenly():

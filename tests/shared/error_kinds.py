@@ -317,7 +317,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
         Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", documents=True)),
         Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
-        Kind("… is an option of …", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
+        Kind("… is an option of …", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), use_threads=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
         Kind("kind: there is no module …", "the module of your own source is not found", "install it, or put it into the folder of the job", lambda: sf.open("rows.parquet", kind="no_such_module:f")),
         Kind("options are passed to the function of a kind: kind='module:function'", "`options=` without a kind of your own", "arguments of `open` itself", lambda: sf.open("rows.parquet", options={"a": 1})),

@@ -237,7 +237,7 @@ class Recorder:
                 f"{found.table.num_rows} rows {checksum(self.within(found.table.to_pylist()))}",
                 f"{found.table.schema.names}",
                 f"numbers {checksum([*map(int, found.numbers)])}",
-                f"left out {found.left_out}",
+                f"left out {found.filtered}",
             ]
             if bad:
                 shown = [(one.row, one.column, self.shown(one.reason)) for one in bad]

@@ -21,7 +21,7 @@ from seqflow.loader.run.windows import WindowMaker
 from seqflow.printable import printable_line
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
-from seqflow.providers.left_out import LeftOut, open_lenient
+from seqflow.providers.lenient import LenientReader, open_lenient
 from seqflow.record.selection import select_schema
 
 _HEAD = """\
@@ -189,10 +189,13 @@ def starting_job(
 
 def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
     """Return columns of the first rows of a source."""
-    left_out, tables = LeftOut.of(source, skips=True), [select_schema(source.schema, columns).empty_table()]
+    lenient, tables = (
+        LenientReader.of(source, skips=True),
+        [select_schema(source.schema, columns).empty_table()],
+    )
     blocks, size = iter(source.blocks()), 0
     for block in islice(blocks, _SEEN_BLOCKS):
-        tables.append(pa.table(left_out.read(source, block, columns)))
+        tables.append(pa.table(lenient.read(source, block, columns)))
         size += tables[-1].nbytes
         if size >= _SEEN_BYTES:
             break

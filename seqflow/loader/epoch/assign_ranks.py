@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
-from seqflow.json_form import is_count
+from seqflow.json_schema import is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.mix import MixRow, MixTable
 from seqflow.loader.epoch.ranks import Ranks, Tail

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import differences, listed
-from seqflow.json_form import has_form, is_count, numbered
+from seqflow.json_schema import is_count, matches_schema, numbered
 from seqflow.loader.epoch.assign_ranks import Assignment, Skips
 from seqflow.loader.order.identity import FORMAT
 
@@ -91,9 +91,9 @@ class Progress:
     """Whether the last batch handed out was the last of its window."""
 
 
-def check_loader_form(state: Any) -> None:
+def check_loader_schema(state: Any) -> None:
     """Raise OpError when a state is not that of a loader, or has another format."""
-    check_form("a loader", state, _FORM)
+    check_schema("a loader", state, _FORM)
 
 
 def check_changes(changes: str) -> None:
@@ -125,7 +125,7 @@ def check_step(start: Place, world_size: int, size: int) -> None:
         )
 
 
-def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
+def check_schema(of: str, state: Any, schema: Mapping[str, Any]) -> None:
     """Raise OpError when a state has another format, or not the structure of a state of this format."""
     found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT
     if found != FORMAT:
@@ -133,7 +133,7 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
             f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}\n"
             "  it was taken by another version of seqflow: go on with that one, or begin the epoch again"
         )
-    if not has_form(state, {"format": is_count, **form}):
+    if not matches_schema(state, {"format": is_count, **schema}):
         advice = "\n  found text: json.loads(text) first" if isinstance(state, str | bytes) else ""
         raise OpError(
             f"load_state_dict: this is not the state of {of}, expected what state_dict() gave{advice}"

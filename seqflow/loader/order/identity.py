@@ -16,7 +16,7 @@ from seqflow.identity.differences import Difference, differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import digest_of_samples, sampled_digest
 from seqflow.identity.transforms import transform_identity
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.net import Net
 from seqflow.providers import Provider
@@ -313,7 +313,7 @@ def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
     """
     files, of_now = before.get("files"), now.get("files")
     same = all(before.get(name) == now.get(name) for name in {*before, *now} - {*_OF_FILES})
-    if not same or not has_form(files, [_FILE]) or not has_form(of_now, [_FILE]):
+    if not same or not matches_schema(files, [_FILE]) or not matches_schema(of_now, [_FILE]):
         return [], ""
     assert isinstance(files, Sequence)
     assert isinstance(of_now, Sequence)
@@ -330,7 +330,7 @@ def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Return, as text, the first older file of some data that is missing or has changed; None if all are as they
     were, or not listed. New files do not matter, nor the folder that all are in.
     """
-    if not has_form(before.get("files"), [_FILE]):
+    if not matches_schema(before.get("files"), [_FILE]):
         return None
     files, present = before["files"], {path: rest for path, *rest in now["files"]}
     folders = _folders([path for path, *_ in files], list(present)) or [""]

@@ -18,7 +18,7 @@ from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.files.interface import LOCAL, Files
 from seqflow.files.uris import is_uri
 from seqflow.identity.content import cache_folder, digest_of_text
-from seqflow.json_form import LARGEST_COUNT, has_form, is_count
+from seqflow.json_schema import LARGEST_COUNT, is_count, matches_schema
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.identity import LoaderIdentity, check_same
 from seqflow.loader.order.recipe import BATCHES, Recipe
@@ -27,7 +27,7 @@ from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.net import Net
 from seqflow.output.durable_files import writing
-from seqflow.output.file_writer import FileForm, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileWriter
 from seqflow.record import Record, from_arrow
 from seqflow.record.validation import reading
 
@@ -187,7 +187,7 @@ def write_index(
     table = pa.table(columns, _schema())
     metadata = {_SETTINGS: json.dumps(key), _FILES: json.dumps(files), CHECKSUM: checksum(table)}
     table = table.replace_schema_metadata(metadata)
-    writer = FileWriter(path, FileForm("arrow"))
+    writer = FileWriter(path, FileEncoding("arrow"))
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -342,7 +342,9 @@ def reusable_lengths(
     except SeqflowError:
         return {}
     # the key as JSON, in which tuples are lists, as in the file
-    if not has_form(old_files, _FILES_FORM) or _settings(described) != _settings(json.loads(json.dumps(key))):
+    if not matches_schema(old_files, _FILES_FORM) or _settings(described) != _settings(
+        json.loads(json.dumps(key))
+    ):
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
     before = {tuple(file): start for file, start in zip(old_files, starts, strict=False)}

@@ -49,7 +49,7 @@ class BlockSlice:
     @property
     def filtered(self) -> int:
         """Rows that `where` has omitted, if that is known; those of a block belong to its first slice."""
-        return 0 if self.start else self.block.left_out or 0
+        return 0 if self.start else self.block.filtered or 0
 
     @property
     def key(self) -> tuple[int, int]:

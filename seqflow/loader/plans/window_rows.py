@@ -140,8 +140,8 @@ class Padding:
     def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
         """Return several batches; each column is padded for all in one call, during which other threads run."""
         source = self.source
-        left_out = {*self.without, *without} if without else self.without
-        tensors = [source.gather(*batch, without=left_out) for batch in batches]
+        omitted = {*self.without, *without} if without else self.without
+        tensors = [source.gather(*batch, without=omitted) for batch in batches]
         parents = {name: source.parents[name] for name in tensors[0]}
         for column in self.columns:
             padded = [

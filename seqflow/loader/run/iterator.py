@@ -180,7 +180,6 @@ class Iteration:
         run = self.run
         while True:
             self._workers.check_process()
-            run.fill()
             self._make_ahead(wait=True)
             if not self._ahead:
                 if self._stop is None:  # otherwise rows that are left are those of later batches
@@ -211,6 +210,7 @@ class Iteration:
 
     def _make_ahead(self, *, wait: bool) -> None:
         """Let the workers make the next batches; with `wait` there is at least one, unless the epoch has ended."""
+        self.run.fill()  # after each batch: the last of a window makes room for another one
         while len(self._ahead) <= self._workers.count:
             tasks = self._next_tasks(wait=wait and not self._ahead)
             if not tasks:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.json_form import is_count, numbered
+from seqflow.json_schema import is_count, numbered
 from seqflow.loader.epoch.assign_ranks import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
 from seqflow.loader.epoch.state import (
     MixPosition,
     Progress,
     check_changes,
-    check_form,
+    check_schema,
     check_settings,
     check_step,
     check_streams,
@@ -209,7 +209,7 @@ class MixPipeline:
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
-        check_form("a Mix", state, _FORM)
+        check_schema("a Mix", state, _FORM)
         if (order := state["settings"].get("order", 1)) != ORDER:
             raise OpError(
                 f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"

@@ -19,7 +19,7 @@ from seqflow.loader.epoch.state import (
     PASS,
     Position,
     check_changes,
-    check_loader_form,
+    check_loader_schema,
     check_same_source,
     check_step,
     check_streams,
@@ -433,7 +433,7 @@ class Pipeline:
                 "  read files instead, or pass a function that makes a new stream each time"
             )
         check_changes(changes)
-        check_loader_form(state)
+        check_loader_schema(state)
         if state.get("changes"):
             raise OpError(
                 f"{what}files were added in the middle of the epoch, which versions of seqflow before 0.4 have done\n"

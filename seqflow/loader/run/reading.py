@@ -131,7 +131,8 @@ class WindowReader:
         self._upcoming = FetchAhead(recipe.source.store, upcoming, self._ranges_of)
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """Returns the first window of a stream that is still needed when one is opened."""
-        self._next: WindowAddress | None = None
+        self._next: tuple[WindowAddress, Window | None] | None = None
+        """The next window to read ahead, and None in its place at the end of windows that are found one by one."""
         self._growth = 1.0 if maker.recipe.prepare is None else None
         """Bytes of a prepared window for each byte of the source's estimate; not known before the first window."""
         self._openings: dict[WindowAddress, WindowOpening] = {}
@@ -152,8 +153,8 @@ class WindowReader:
         self._upcoming.look()
         if not self._run_options.workers.count:
             return
-        while (address := self._peek()) is not None:
-            window = self._plan.layout.window(address)
+        while (following := self._peek()) is not None:
+            address, window = following
             if window is None:  # the end of windows that are found one by one
                 self._upcoming.close()
                 self._next = None
@@ -252,9 +253,9 @@ class WindowReader:
             for opening in self._openings.values()
         )
 
-    def _peek(self) -> WindowAddress | None:
-        if self._next is None:
-            self._next = next(self._upcoming, None)
+    def _peek(self) -> tuple[WindowAddress, Window | None] | None:
+        if self._next is None and (address := next(self._upcoming, None)) is not None:
+            self._next = address, self._plan.layout.window(address)
         return self._next
 
     def _estimate(self, window: Window) -> int:

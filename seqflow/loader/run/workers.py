@@ -25,13 +25,14 @@ class Prefetch:
 
     `threads` read and make batches; the default is one less than the cores, from 1 to 4, because the
     iterating thread helps while it waits; with 0 that thread does everything. `memory` bounds the bytes of
-    windows read ahead and in use (default: four windows). With `reuse`, a batch is valid until the next one
-    is requested, which may use its memory.
+    windows read ahead and in use (default: three windows and one for each thread, at least four). With
+    `reuse`, a batch is valid until the next one is requested, which may use its memory.
 
     Args:
         threads: Number of threads that read and make batches (default: one less than the cores, from 1 to 4);
             0: the iterating thread.
-        memory: Bytes of windows read ahead and in use, a number or a text (default: four windows).
+        memory: Bytes of windows read ahead and in use, a number or a text (default: three
+            windows and one for each thread, at least four).
         reuse: Whether the next batch may use the memory of this one.
 
     Raise OpError when `threads` is not a number of threads, or `memory` is not a number of bytes.
@@ -57,7 +58,8 @@ class Prefetch:
         not fit.
         """
         if self.memory is None:
-            return window * max(4, streams + 2)
+            # fewer than a window for each thread leave threads without work while reading waits for a store
+            return window * max(4, self.threads + 3, streams + 2)
         assert isinstance(self.memory, int)  # since it was checked
         if window > self.memory:
             raise OpError(

@@ -20,7 +20,7 @@ from seqflow.errors import JobError
 from seqflow.files.outputs import LOG
 from seqflow.files.uris import join, split
 from seqflow.files.writing import StoreWriter
-from seqflow.json_form import has_form
+from seqflow.json_schema import matches_schema
 from seqflow.output.output_names import damaged_progress
 from seqflow.output.progress_file import Change, add_change
 
@@ -196,4 +196,4 @@ def _parsed(content: bytes | None) -> dict[str, Any]:
         entry = json.loads(content or b"")
     except (ValueError, RecursionError):
         return {}
-    return entry if has_form(entry, _ENTRY) else {}
+    return entry if matches_schema(entry, _ENTRY) else {}

@@ -20,7 +20,7 @@ from seqflow.hidden import shown
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.committed_files import join as join_pieces
-from seqflow.output.file_writer import FileForm, FileKind, FileWriter
+from seqflow.output.file_writer import FileEncoding, FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.output_names import OutputNames, names_in
 from seqflow.output.overwriting import normal
@@ -43,7 +43,13 @@ class StoreTarget:
     """
 
     def __init__(
-        self, uri: str, form: FileForm, is_file: bool, options: Mapping[str, Any] | None, *, is_single: bool
+        self,
+        uri: str,
+        encoding: FileEncoding,
+        is_file: bool,
+        options: Mapping[str, Any] | None,
+        *,
+        is_single: bool,
     ) -> None:
         """`is_single` promises that no other run writes there, for a store that cannot refuse one."""
         self._uri = normal(uri)
@@ -54,7 +60,7 @@ class StoreTarget:
         self._store = StoreWriter(self._files, is_conditional=not is_single)
         self._spool = Spool(self._store, self.place, lambda: self._log.check())
         folder = self._spool.folder
-        self.names = OutputNames(folder / name if is_file else folder, form, is_file)
+        self.names = OutputNames(folder / name if is_file else folder, encoding, is_file)
         self._log = ProgressLog(self._store, join(self._root, LOG), self.shown)
         own = "" if is_file else r"(?:[^/]+=[^/]*/)*"
         self._own = re.compile(
@@ -287,7 +293,7 @@ class StoreTarget:
         """Join the pieces of a single object, and upload it in place of an earlier one."""
         self.committed(pieces)
         made: list[OutputFile] = []
-        join_pieces(pieces, self.names.path, self.names.form, made.append)
+        join_pieces(pieces, self.names.path, self.names.encoding, made.append)
         for file in made:
             self._spool.upload(file, file.path)
         return made

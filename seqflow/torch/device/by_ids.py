@@ -35,7 +35,9 @@ def _below_0(ids: Tensor) -> OpError:
 
 
 @implements("isin_within")
-def _isin_within(data: Tensor, lengths: Tensor, other: Tensor, other_lengths: Tensor) -> Tensor:
+def _isin_within(
+    data: Tensor, lengths: Tensor, other: Tensor, other_lengths: Tensor, *, invert: bool
+) -> Tensor:
     values = comparable(torch.cat([other, data]))
     rows = torch.cat([segment_ids(other_lengths, len(other)), segment_ids(lengths, len(data))])
     order = argsort_rows(values, rows, descending=False)
@@ -46,4 +48,4 @@ def _isin_within(data: Tensor, lengths: Tensor, other: Tensor, other_lengths: Te
     groups = torch.nn.functional.pad(differs.long(), (1, 0))[: len(values)].cumsum(0)
     counts = torch.zeros_like(groups).index_add(0, groups, (order < len(other)).long())
     found = torch.zeros_like(groups).scatter(0, order, counts.index_select(0, groups))
-    return found[len(other) :] > 0
+    return (found[len(other) :] > 0) ^ invert

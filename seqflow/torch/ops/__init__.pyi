@@ -202,6 +202,14 @@ def cosh(x: Tensor) -> Tensor: ...
 
 def count_text(data: Tensor, lengths: Tensor, *, pattern: str | None = None, regex: str | None = None, ignore_case: builtins.bool = False, errors: Literal['strict', 'replace'] = 'strict') -> Tensor: ...
 
+def crf_log_likelihood(scores: Tensor, states: Tensor, lengths: Tensor, transitions: Tensor) -> Tensor: ...
+
+class CrfLogLikelihoodBackwardResult(NamedTuple):
+    grad_scores: Tensor
+    grad_transitions: Tensor
+
+def crf_log_likelihood_backward(d: Tensor, scores: Tensor, states: Tensor, lengths: Tensor, transitions: Tensor) -> CrfLogLikelihoodBackwardResult: ...
+
 class CrossFeaturesResult(NamedTuple):
     values: Tensor
     lengths: Tensor
@@ -231,6 +239,14 @@ def dense_to_sparse(dense: Tensor) -> DenseToSparseResult: ...
 def dequantize_rowwise(table: Tensor, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Tensor: ...
 
 def discounted_sum_within(x: Tensor, discount: Tensor, lengths: Tensor, last: Tensor | None = None, *, gamma: float = 1.0, reverse: builtins.bool = True) -> Tensor: ...
+
+class DistinctSequencesResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+    row: Tensor
+    first: Tensor
+
+def distinct_sequences(data: Tensor, lengths: Tensor, keys: Tensor | None = None) -> DistinctSequencesResult: ...
 
 def div(x: Tensor, y: Tensor) -> Tensor: ...
 
@@ -420,9 +436,9 @@ def interleave(data: collections.abc.Sequence[Tensor], lengths: collections.abc.
 
 def isfinite(x: Tensor) -> Tensor: ...
 
-def isin(data: Tensor, values: Tensor) -> Tensor: ...
+def isin(data: Tensor, values: Tensor, *, invert: builtins.bool = False) -> Tensor: ...
 
-def isin_within(data: Tensor, lengths: Tensor, other: Tensor, other_lengths: Tensor) -> Tensor: ...
+def isin_within(data: Tensor, lengths: Tensor, other: Tensor, other_lengths: Tensor, *, invert: builtins.bool = False) -> Tensor: ...
 
 def isnan(x: Tensor) -> Tensor: ...
 
@@ -519,7 +535,7 @@ class LengthsReducePositionsResult(NamedTuple):
     values: Tensor
     lengths: Tensor
 
-def lengths_reduce_positions(data: Tensor, lengths: Tensor, groups: Tensor, *, how: Literal['sum', 'mean', 'max', 'min'] = 'sum') -> LengthsReducePositionsResult: ...
+def lengths_reduce_positions(data: Tensor, lengths: Tensor, groups: Tensor, *, how: Literal['sum', 'mean', 'max', 'min', 'prod', 'var', 'sqrt_n'] = 'sum') -> LengthsReducePositionsResult: ...
 
 def lengths_split(lengths: Tensor, *, n: int) -> Tensor: ...
 
@@ -800,6 +816,14 @@ def patchify(pixels: Tensor, sizes: Tensor, lengths: Tensor, *, patch: int = 14,
 def positions_by_id(ids: Tensor) -> Tensor: ...
 
 def pow(x: Tensor, y: Tensor) -> Tensor: ...
+
+class PrefixTreeResult(NamedTuple):
+    kept: Tensor
+    node_lengths: Tensor
+    parents: Tensor
+    rows: Tensor
+
+def prefix_tree(data: Tensor, lengths: Tensor, keys: Tensor | None = None, *, min_shared: int = 1) -> PrefixTreeResult: ...
 
 class PrependTokenResult(NamedTuple):
     values: Tensor
@@ -1088,6 +1112,8 @@ def square_root_divide(data: Tensor, scale: Tensor) -> Tensor: ...
 
 def squeeze(x: Tensor, *, axis: int | collections.abc.Sequence[int] | None = None) -> Tensor: ...
 
+def standardize_within(data: Tensor, lengths: Tensor, *, ddof: int = 0, epsilon: float = 1e-08) -> Tensor: ...
+
 class StartsToLengthsResult(NamedTuple):
     lengths: Tensor
     counts: Tensor
@@ -1144,6 +1170,15 @@ def topk_within(data: Tensor, scores: Tensor, lengths: Tensor, *, k: int) -> Top
 def train_tokenizer(data: Tensor, lengths: Tensor, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: str | collections.abc.Sequence[str] = (), errors: Literal['strict', 'replace'] = 'strict') -> Tensor: ...
 
 def transpose(x: Tensor, *, perm: int | collections.abc.Sequence[int] | None = None) -> Tensor: ...
+
+class TreePathsResult(NamedTuple):
+    keys: Tensor
+    path_lengths: Tensor
+    positions: Tensor
+    previous: Tensor
+    until: Tensor
+
+def tree_paths(parents: Tensor, node_lengths: Tensor) -> TreePathsResult: ...
 
 class TrimDatasetResult(NamedTuple):
     values: Tensor

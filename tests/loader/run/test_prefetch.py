@@ -1,5 +1,7 @@
 """How much is read ahead: one object, or its fields by themselves; it changes no batch."""
 
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -13,12 +15,40 @@ def test_prefetching_changes_no_batch():
         sf.Loader(TABLE, batch=3, prefetch=sf.Prefetch(threads=2, memory="1 GiB", reuse=True)),
         sf.Loader(TABLE, batch=3, threads=2, memory="1 GiB", reuse=True),
         sf.Loader(TABLE, batch=3, prefetch=sf.Prefetch(threads=0)),
-        sf.Loader(TABLE, batch=3),
+        sf.Loader(TABLE, batch=3, threads=4),
     ]
     found = [[batch["x"].tolist() for batch in loader] for loader in loaders]
     assert found == [[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]] * 4
-    assert [loader.memory for loader in loaders] == [2**30, 2**30, 2**28, 2**28]
+    assert [loader.memory for loader in loaders] == [2**30, 2**30, 4 * 2**26, 7 * 2**26]
     assert loaders[0].prefetch == loaders[1].prefetch == sf.Prefetch(2, 2**30, True)
+
+
+def test_the_next_window_is_read_as_soon_as_there_is_room():
+    """Batches are made by several in a task; reading ahead does not wait until all of them are handed out."""
+    read = []
+
+    def prepare(record):
+        read.append(record.num_rows)
+        return {"x": record["x"]}
+
+    table = pa.table({"x": range(48)})  # windows of 4 rows and 32 bytes, of which 4 are in memory
+    loader = sf.Loader(
+        table, batch=2, batch_bytes=32, window=32, memory=144, threads=1, prepare=prepare, version="1"
+    )
+    batches = iter(loader)
+    next(batches)
+    next(batches)  # the first window has shown how much is room for
+    _wait_for(lambda: len(read) == 4)
+    for _ in range(4):
+        next(batches)
+    _wait_for(lambda: len(read) == 6)
+
+
+def _wait_for(is_true):
+    deadline = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 @pytest.mark.parametrize(

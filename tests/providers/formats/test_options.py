@@ -14,7 +14,7 @@ from seqflow.job import Job
 CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("a.csv", sf.Csv, {"delimiter": ";", "header": True, "batch_bytes": 16}),
     ("a.jsonl", sf.JsonLines, {"extra_fields": "ignore"}),
-    ("a.parquet", sf.Parquet, {"memory_map": False, "untrusted": True}),
+    ("a.parquet", sf.Parquet, {"memory_map": False, "use_threads": True}),
     ("a.txt", sf.Text, {"encoding": "latin-1", "errors": "strict", "batch_bytes": 100}),
 ]
 each_format = pytest.mark.parametrize(("name", "format", "options"), CASES, ids=[name for name, *_ in CASES])

@@ -29,6 +29,7 @@ SMOOTH = [
 ONCE = {
     "products_of_others",
     "attention_within",
+    "crf_log_likelihood",
     "lengths_median",
     *(f"{ends}{cell}" for ends in ("", "bidirectional_") for cell in ("rnn", "gru", "lstm")),
 }
