@@ -14,13 +14,18 @@ import numpy as np
 import torch
 from torch.nn.utils import rnn
 
-from attention import attention
+from attention import attention, trees
 from comparison import Row, main
 from matrices import products
 from seqflow import ops
-from seqflow.torch import load_gru, load_linear, load_lstm, load_rnn
 
 BATCH, INPUT, HIDDEN = 64, 128, 256
+
+
+def _weights(layer: Any) -> list[Any]:
+    """The weights of one of PyTorch's layers as arguments of an op; LSTM and RNN have one bias, the sum of two."""
+    given = [one.detach().numpy() for one in layer.parameters()]
+    return [*given[:2], given[2] + given[3]] if isinstance(layer, torch.nn.LSTM | torch.nn.RNN) else given
 
 
 def cells() -> Iterator[Row]:
@@ -41,14 +46,10 @@ def cells() -> Iterator[Row]:
             torch.nn.LSTM(INPUT, HIDDEN, dtype=dtype),
         ],
     }
-    load = {"LSTM": load_lstm, "GRU": load_gru, "RNN": load_rnn}
     run = {"LSTM": ops.lstm, "GRU": ops.gru, "RNN": ops.rnn}
 
     def ours(layers: list[Any]) -> Callable[[], Any]:
-        weights = [
-            load_linear(layer) if isinstance(layer, torch.nn.Linear) else load[type(layer).__name__](layer)[0]
-            for layer in layers
-        ]
+        weights = [_weights(layer) for layer in layers]
 
         def forward() -> Any:
             h = x
@@ -95,7 +96,7 @@ def cells() -> Iterator[Row]:
         )
 
 
-FAMILIES = [cells, attention, products]
+FAMILIES = [cells, attention, trees, products]
 
 if __name__ == "__main__":
     main(FAMILIES)

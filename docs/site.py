@@ -43,12 +43,6 @@ REFERENCE = {
         "seqflow.torch.block_diagonal_mask seqflow.torch.flex_block_mask seqflow.torch.cu_seqlens "
         "seqflow.torch.cu_seqlens_padded seqflow.torch.position_ids seqflow.torch.check_isolation"
     ),
-    "seqflow.torch: weights": (
-        "seqflow.torch.load_lstm seqflow.torch.load_gru seqflow.torch.load_rnn seqflow.torch.load_linear "
-        "seqflow.torch.load_embedding seqflow.torch.LSTMWeights seqflow.torch.GRUWeights seqflow.torch.RNNWeights "
-        "seqflow.torch.BidirectionalLSTMWeights seqflow.torch.BidirectionalGRUWeights "
-        "seqflow.torch.BidirectionalRNNWeights seqflow.torch.LinearWeights seqflow.torch.EmbeddingWeights"
-    ),
     "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }
 """The objects on each page of the reference, by its title."""

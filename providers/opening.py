@@ -33,7 +33,7 @@ from seqflow.providers.formats.suffixes import (
 )
 from seqflow.providers.memory.tables import check_arrays, open_table, table_of
 from seqflow.providers.object_openers import opener_of
-from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
+from seqflow.providers.own_kinds import checked_options, made_by_kind
 from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import OpenedBy, Provider
@@ -91,10 +91,10 @@ def file_kinds() -> list[str]:
 
 
 def check_kind(kind: Any) -> None:
-    """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind of a package."""
-    if isinstance(kind, str) and (kind in (*FORMATS, JSON) or place_of(kind)):
+    """Raise ProviderOptionError unless this is a built-in kind, or `module:function`."""
+    if isinstance(kind, str) and (kind in (*FORMATS, JSON) or ":" in kind):
         return
-    known = [*file_kinds(), JSON, *package_kinds()]
+    known = [*file_kinds(), JSON]
     meant = nearest(kind, known) if isinstance(kind, str) else ""
     raise ProviderOptionError(
         f"kind is {kind!r}{meant}, but must be one of {', '.join(known)}, or 'module:function'"

@@ -1,36 +1,22 @@
-"""Kinds of sources that are not built in: functions of modules, and functions that installed packages offer."""
+"""Kinds of sources that are not built in: functions of modules."""
 
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
 from seqflow.errors import ProviderOptionError, nearest
 from seqflow.providers.other_packages import foreign_errors
 
-GROUP = "seqflow.providers"
-"""Group of entry points in which packages offer kinds."""
-
-
-def package_kinds() -> dict[str, str]:
-    """Return the kinds that installed packages offer, by name: `module:function`."""
-    return {one.name: one.value for one in sorted(metadata.entry_points(group=GROUP))}
-
-
-def place_of(kind: str) -> str:
-    """Return the place of a kind's function, `module:function`; "" for any other kind."""
-    return kind if ":" in kind else package_kinds().get(kind, "")
-
 
 def module_of(kind: str) -> str:
-    """Return the module of a kind's function; "" for any other kind."""
-    return place_of(kind).partition(":")[0].strip()
+    """Return the module of a kind's function, `module:function`; "" for any other kind."""
+    return kind.partition(":")[0].strip() if ":" in kind else ""
 
 
 def opener_of_kind(kind: str) -> Callable[..., Any]:
     """Return a kind's function; raise ProviderOptionError if there is none."""
-    module, _, name = place_of(kind).partition(":")
+    module, _, name = kind.partition(":")
     if not module or not name:
         raise ProviderOptionError(f"kind is {kind!r}, expected 'module:function'")
     try:

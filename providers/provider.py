@@ -174,8 +174,8 @@ class Provider:
         return "" if self.where is None else self.where.text
 
     @property
-    def dropped(self) -> abc.Mapping[str, abc.Mapping[str, int]]:
-        """Number of rows that are left out because of their places, by reason, and by parts of the source."""
+    def dropped(self) -> abc.Mapping[str, int]:
+        """Number of rows that are left out because of their places, by reason."""
         return {} if self.where is None else self.where.dropped.counts
 
     @property
@@ -255,7 +255,7 @@ class Provider:
             damage = BadFile.of(block.origin, block.index, error, self.source.rows_of(block.of_source))
             return KeptRows(schema.empty_table(), range(0), 0, damage)
 
-    def read_joined(
+    def read_together(
         self, blocks: abc.Sequence[Block], columns: abc.Sequence[str] | None, max_bytes: int
     ) -> tuple[Table, list[int]] | None:
         """Return the rows of several small blocks of one file, and how many each has; None if `read` must read them.
@@ -357,13 +357,13 @@ class Provider:
         return rows
 
     def __repr__(self) -> str:
-        count = None if self.bad_files.leaves_out else self.source.num_rows
-        rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
+        known = None if self.bad_files.leaves_out else self.source.num_rows
+        rows = "" if known is None else f", {known} row{'s' * (known != 1)}"
         notes = (*self.notes, *self.source.notes)
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
             *([f"  where {self.condition}"] if self.condition else []),
-            *(f"  without {sum(of.values()):,} rows: {reason}" for reason, of in self.dropped.items()),
+            *(f"  without {count:,} rows: {reason}" for reason, count in self.dropped.items()),
             *(f"  {message}" for message in (self.left_out, self.inferred, *notes) if message),
             *(f"  damaged: {one}" for one in self.damaged),
             *(f"  {field.name}: {field.type}" for field in self.schema),

@@ -109,19 +109,16 @@ def is_code(text):
 
 
 @pytest.mark.parametrize("block", TOML, ids=name_of)
-def test_each_block_of_toml_is_of_a_job_or_names_a_provider(block, tmp_path):
+def test_each_block_of_toml_is_of_a_job(block, tmp_path):
     tables = tomllib.loads(block.text)
-    if "project" in tables:
-        assert set(tables["project"]["entry-points"]) == {"seqflow.providers"}
-    else:
-        for one in blocks_of(block.page):
-            if (name := one.text.partition("\n")[0].removeprefix("# ")).endswith(".py"):
-                (tmp_path / name).write_text(one.text)
-        for name in re.findall(r'"(\w+_source):', block.text):
-            (tmp_path / f"{name}.py").write_text((ROOT / "examples" / f"{name}.py").read_text())
-        for name in re.findall(r'"(\w+\.arrow)"', block.text):
-            (tmp_path / name).touch()  # a vocabulary
-        Job.from_dict(tables, tmp_path)
+    for one in blocks_of(block.page):
+        if (name := one.text.partition("\n")[0].removeprefix("# ")).endswith(".py"):
+            (tmp_path / name).write_text(one.text)
+    for name in re.findall(r'"(\w+_source):', block.text):
+        (tmp_path / f"{name}.py").write_text((ROOT / "examples" / f"{name}.py").read_text())
+    for name in re.findall(r'"(\w+\.arrow)"', block.text):
+        (tmp_path / name).touch()  # a vocabulary
+    Job.from_dict(tables, tmp_path)
 
 
 @pytest.mark.parametrize(("block", "line"), COMMANDS, ids=name_of)

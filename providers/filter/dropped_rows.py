@@ -19,8 +19,8 @@ class DroppedRows:
 
     positions: Mapping[tuple[str, int], Tensor] = field(default_factory=dict)
     """Their positions, ascending, by origin and index of their block."""
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Their number by reason, and by a part of the source."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Their number by reason."""
     too_short: Mapping[str, int] = field(default_factory=dict)
     """Number of rows that stay because they are too short to compare, by the reason for which others are left out."""
 
@@ -32,7 +32,7 @@ class DroppedRows:
         cls,
         places: Tensor,
         blocks: Iterable[Block],
-        counts: Mapping[str, Mapping[str, int]],
+        counts: Mapping[str, int],
         too_short: Mapping[str, int],
         damaged: Mapping[tuple[str, int], str],
     ) -> "DroppedRows":

@@ -19,7 +19,6 @@ def info(json: AsJson = False) -> None:
 
     from seqflow import kernels
     from seqflow.providers.opening import file_kinds
-    from seqflow.providers.own_kinds import package_kinds
 
     facts = {
         "seqflow": __version__,
@@ -29,7 +28,6 @@ def info(json: AsJson = False) -> None:
         "pyarrow": pa.__version__,
         "platform": platform.platform(),
         "kinds of files": file_kinds(),
-        "kinds of packages": package_kinds(),
     }
     if json:
         print_json(facts)

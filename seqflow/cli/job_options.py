@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from seqflow.cli import completion, printing
+from seqflow.cli import printing
 
 if TYPE_CHECKING:
     from seqflow.workers import EngineSettings
@@ -22,14 +22,12 @@ JobSettings = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="For a job: override a setting: batch.capacity=4096",
-        autocompletion=completion.settings,
     ),
 ]
 Kind = Annotated[
     str | None,
     typer.Option(
         help="Kind of the files, if the names do not show it: see `seqflow info`; or module:function.",
-        autocompletion=completion.kinds,
     ),
 ]
 Where = Annotated[

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.completion import op_names
 from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table, say
 
@@ -25,9 +24,7 @@ EXAMPLES = (
 
 
 def ops(
-    name: Annotated[
-        str | None, typer.Argument(help="Show everything about this op.", autocompletion=op_names)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
     search: Annotated[
         str | None, typer.Option(help='Find ops by purpose or name elsewhere: "ragged softmax".')
     ] = None,

@@ -15,7 +15,6 @@ import typer
 from seqflow.cli import job_options
 from seqflow.cli.printing import begin_json_log, end_log, log_json, print_json, print_table, say
 from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
-from seqflow.printable import printable_line
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
@@ -203,24 +202,13 @@ def _counts(counted: Stats | Report) -> dict[str, Any]:
     return {name: getattr(counted, name) for name in ("rows", "rows_read", "tokens", "batches", "bad_rows")}
 
 
-_SOURCES = 5
-"""Number of sources that are shown of each rule, those with the most rows first; `--json` has all."""
-
-
 def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the filtered rows by option, and those of `keep` by condition, of a rule of curation by source; then the
-    rows that are too short for a rule.
-    """
+    """Yield the filtered rows by option, those of `keep` by condition, and the rows too short for a rule."""
     for option, count in report.filtered_by.items():
         yield f"  {option}", f"{count:,}"
         if option == "keep":
             by_condition = Counter(report.filtered_by_condition).most_common()
             yield from ((f"    {text}", f"{part:,}") for text, part in by_condition)
-        by_source = Counter(report.curated.get(option, {}))
-        most = by_source.most_common(_SOURCES if len(by_source) > 1 else 0)
-        yield from ((f"    {printable_line(source)}", f"{part:,}") for source, part in most if part)
-        if 0 < len(most) < len(+by_source):
-            yield f"    {len(+by_source) - len(most):,} more", f"{count - sum(part for _, part in most):,}"
     yield from ((f"too short for {rule}", f"{count:,}") for rule, count in report.too_short.items() if count)
 
 

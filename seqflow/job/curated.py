@@ -1,24 +1,19 @@
 """The source of a job without the rows that its rules leave out, by keys that `run` writes next to the output."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 from pyarrow import types
 
 from seqflow import providers
-from seqflow.curation.verdicts import Verdicts, find_verdicts
+from seqflow.curation.verdicts import find_verdicts
 from seqflow.errors import JobError, ProviderError
-from seqflow.files.uris import absolute
 from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
-from seqflow.kernels.arrays import Array
 from seqflow.output import open_output
 from seqflow.printable import printable
-from seqflow.providers import Block, Provider
-from seqflow.providers.filter.dropped_rows import PLACE_BITS, DroppedRows
-from seqflow.providers.paths import Search
+from seqflow.providers import Provider
+from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.record.arrow_types import is_any_level
 from seqflow.record.selection import select_schema
 
@@ -67,8 +62,8 @@ def curated(job: Job, opened: Provider) -> Provider:
     exact = job.deduplicate
     against = _keys(job, "against") if exact is not None and exact.against else None
     verdicts = find_verdicts(_keys(job, "keys"), job.rules, against)
-    blocks = list(replace(opened, where=None).blocks())
-    counts = _counts(job, blocks, verdicts)
+    blocks = replace(opened, where=None).blocks()
+    counts = {rule: len(places) for rule, places in verdicts.by_rule.items()}
     dropped = DroppedRows.of_places(verdicts.places, blocks, counts, verdicts.too_short, _damaged(job))
     source = opened.without(dropped)
     if job.source.columns is None:
@@ -98,28 +93,3 @@ def _damaged(job: Job) -> dict[tuple[str, int], str]:
     record = None if target is None else target.read_manifest()
     found = [] if record is None else counts_in(record)["bad_files"]
     return {(one.path, one.block): one.reason for one in found if one.block is not None}
-
-
-def _counts(job: Job, blocks: Sequence[Block], verdicts: Verdicts) -> dict[str, dict[str, int]]:
-    """Return the number of rows that each rule leaves out of each path of [source], or of each folder of one path."""
-    origins = [block.origin for block in blocks]
-    names = {origin: _name_of(origin, job) for origin in dict.fromkeys(origins)}
-    order = list(dict.fromkeys(names.values()))
-    of_block: Array = np.array([order.index(names[origin]) for origin in origins], np.int64)
-    found = {}
-    for rule, places in verdicts.by_rule.items():
-        counts = np.bincount(of_block[places >> PLACE_BITS], minlength=len(order))
-        found[rule] = dict(zip(order, counts.tolist(), strict=True))
-    return found
-
-
-def _name_of(origin: str, job: Job) -> str:
-    """Return the path of [source] that finds a file; its folder if there is only one path."""
-    section = job.source
-    paths = [section.paths] if isinstance(section.paths, str) else list(section.paths)
-    if len(paths) == 1:
-        return origin.rpartition("/")[0] or origin
-    for path in paths:
-        if absolute(path) == origin or Search.of([path], section.kind, section.exclude).finds(origin):
-            return path
-    return origin

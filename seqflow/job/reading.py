@@ -42,7 +42,6 @@ from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
-from seqflow.providers.own_kinds import place_of
 from seqflow.workers import EngineSettings
 
 T = TypeVar("T")
@@ -189,7 +188,7 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
         given=given,
         store=_store(name, {key: table[key] for key in _OF_STORE if key in table}, job_file),
     )
-    is_own = source.kind is not None and bool(place_of(source.kind))
+    is_own = source.kind is not None and ":" in source.kind
     if source.kind is not None and not is_own:
         with job_file.naming(f"{name}.kind"):
             check_kind(source.kind)

@@ -58,11 +58,9 @@ class Report:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
-    """Number of filtered rows by the option that omitted them."""
+    """Number of filtered rows by the option, or the rule of curation, that omitted them."""
     filtered_by_condition: Mapping[str, int] = field(default_factory=dict)
     """Number of rows that `keep` omitted by the text of its condition, the first one that was false."""
-    curated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Rows that each rule of curation left out, by path of the source, or by folder if there is one path."""
     too_short: Mapping[str, int] = field(default_factory=dict)
     """Number of rows that have fewer words than one n-gram of a rule, which cannot compare them."""
     bad_files: BadFileList = field(default_factory=BadFileList)
@@ -220,8 +218,8 @@ def _write_output(
 def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
     stats, curated = Stats(**found.counts), {} if isinstance(loader, Mix) else loader.source.dropped
     filtered_by = stats.filtered_by
-    for rule, counts in curated.items():  # rows that the source leaves out are counted as those of `where`
-        filtered_by["where"] -= (count := sum(counts.values()))
+    for rule, count in curated.items():  # rows that the source leaves out are counted as those of `where`
+        filtered_by["where"] -= count
         filtered_by[rule] = count
     counted = ("rows", "dropped", "skipped", "filtered", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
@@ -230,7 +228,6 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         reasons=stats.reasons,
         filtered_by=dict(+filtered_by),
         filtered_by_condition=stats.filtered_by_condition,
-        curated=curated,
         too_short={} if isinstance(loader, Mix) else loader.source.too_short,
         bad_files=stats.bad_files,
         seconds=seconds,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, OpTypeError, SeqflowError
+from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.lod_propagation.rule import (
@@ -30,7 +30,6 @@ from seqflow.lod_propagation.rule import (
 )
 from seqflow.lod_propagation.tensors import call_on_tensors, dtype_of, is_tensor, tensor_among
 from seqflow.registry import OpDef
-from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.bind_arrays import as_array
 from seqflow.signature.bind_rows import frozen
 from seqflow.signature.language import Rest
@@ -70,31 +69,26 @@ class Lifted:
         return f"<auto {self.op.name}: {self.op.signature}>"
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        try:
-            slots, given = self._bind(args, named)
-            attributes = self.op.check_attributes(given) if given or self.op.attributes else given
-            lods: dict[Slot, LoD] = {}
-            plan = self._plan(slots, lods, attributes)
-            if plan.missing:
-                raise self._missing(plan.missing[0], slots, lods)
-            if plan.equal or plan.compared or plan.differing:
-                self._check(plan, slots, lods)
-            arrays = [
-                [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
-                for feed in plan.inputs
-            ]
-            tensor = tensor_among(arrays)
-            if tensor is not None:
-                result = call_on_tensors(self.op.name, arrays, attributes, tensor, self.op.variadic)
-            else:
-                result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
-            if plan.failure is not None:
-                raise plan.failure
-            return self._with_lods(result, plan, slots, lods) if plan.outputs else result
-        except SeqflowError as error:
-            given_inputs = {**dict(zip(self.positional, args, strict=False)), **named}
-            error.advice = advice_on_layers(self.op.signature, given_inputs, self.op.name) or error.advice
-            raise
+        slots, given = self._bind(args, named)
+        attributes = self.op.check_attributes(given) if given or self.op.attributes else given
+        lods: dict[Slot, LoD] = {}
+        plan = self._plan(slots, lods, attributes)
+        if plan.missing:
+            raise self._missing(plan.missing[0], slots, lods)
+        if plan.equal or plan.compared or plan.differing:
+            self._check(plan, slots, lods)
+        arrays = [
+            [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
+            for feed in plan.inputs
+        ]
+        tensor = tensor_among(arrays)
+        if tensor is not None:
+            result = call_on_tensors(self.op.name, arrays, attributes, tensor, self.op.variadic)
+        else:
+            result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
+        if plan.failure is not None:
+            raise plan.failure
+        return self._with_lods(result, plan, slots, lods) if plan.outputs else result
 
     # Arguments
 

@@ -21,7 +21,6 @@ from seqflow.registry.errors import (
 )
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
-from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.language import CONCRETE_DTYPES
 
 _UNSET = object()
@@ -189,9 +188,6 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
             bound = bind(signature, signature.grouped(values), known)
             return (*_ungroup(signature, bound), *checked)
         except SeqflowError as error:  # a short traceback: frames of the check do not help the caller
-            error.advice = (
-                advice_on_layers(signature, dict(zip(inputs, values, strict=True)), name) or error.advice
-            )
             raise name_op(name, signature, error).with_traceback(None) from None
 
     return check

@@ -1,12 +1,12 @@
-"""Advice for arguments that come in another form: it names the op that makes lengths, or the weights of one call."""
+"""Advice for arguments that come in another form: it names the op that makes lengths."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.signature.language import LIKE, Argument, Repeated, Rest, Signature, Sum
+from seqflow.signature.language import Argument, Repeated, Signature, Sum
 
 LISTS_ADVICE = (
     "sf.from_arrow(table) has flat values and lengths of columns, sf.Sequence.from_lists(lists) of lists"
@@ -83,26 +83,3 @@ def instead_of_lengths(name: str, given: Array, described: Iterable[tuple[str, A
         if is_ascending and given[0] == 0 and given[-1] < rows:
             return f"offsets_to_lengths(np.append(offsets, {rows})) makes lengths of offsets without the last one"
     return ""
-
-
-def advice_on_layers(signature: Signature, inputs: Mapping[str, Any], call: str) -> str:
-    """Return advice if weights, or layers of them, are given as a list where one array belongs; else ""."""
-    for argument in signature.input_arguments:
-        is_plain = not any(isinstance(dim, (Sum, Rest)) for dim in argument.dims)
-        if argument.dtype.word == LIKE and is_plain and _depth(inputs.get(argument.name)) > argument.rank:
-            outputs = signature.output_arguments
-            field = f".{outputs[0].field}" if len(outputs) > 1 else ""
-            return (
-                "a call takes the weights of one layer, one by one: for weights in layers: "
-                f"x = {call}(x, *weights){field}"
-            )
-    return ""
-
-
-def _depth(value: Any) -> int:
-    """Return the number of axes that lists, and the arrays among them, would have together; 0 for an array alone."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if not isinstance(value, (list, tuple)):
-        return 0
-    return 1 + max((getattr(one, "ndim", None) or _depth(one) for one in value), default=0)

@@ -1,8 +1,7 @@
-"""Conversion to and from PyTorch: batches, datasets for its DataLoader, attention masks, and weights.
+"""Conversion to and from PyTorch: batches, datasets for its DataLoader, and attention masks.
 
     for batch in loader.to("torch"): ...         # tensors that share the memory of the batch
     dataset = seqflow.torch.iterable(loader)     # for DataLoader(dataset, batch_size=None)
-    layers = seqflow.torch.load_lstm(model, prefix="encoder.")
     pooled = seqflow.torch.ops.lengths_sum(x, n)    # the ops on tensors, with gradients
     model = seqflow.torch.module(net, parameters={"w": w})
 
@@ -26,35 +25,12 @@ from seqflow.torch.datasets import data_loader, iterable
 from seqflow.torch.isolation import check_isolation
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
-from seqflow.torch.weights import (
-    BidirectionalGRUWeights,
-    BidirectionalLSTMWeights,
-    BidirectionalRNNWeights,
-    EmbeddingWeights,
-    GRUWeights,
-    LinearWeights,
-    LSTMWeights,
-    RNNWeights,
-    load_embedding,
-    load_gru,
-    load_linear,
-    load_lstm,
-    load_rnn,
-)
 
 if TYPE_CHECKING:
     from seqflow.torch import ops
     from seqflow.torch.net_module import module
 
 __all__ = [
-    "BidirectionalGRUWeights",
-    "BidirectionalLSTMWeights",
-    "BidirectionalRNNWeights",
-    "EmbeddingWeights",
-    "GRUWeights",
-    "LSTMWeights",
-    "LinearWeights",
-    "RNNWeights",
     "block_diagonal_mask",
     "check_isolation",
     "collate",
@@ -66,11 +42,6 @@ __all__ = [
     "from_packed_sequence",
     "from_tensors",
     "iterable",
-    "load_embedding",
-    "load_gru",
-    "load_linear",
-    "load_lstm",
-    "load_rnn",
     "mark_ragged",
     "module",
     "ops",

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from command import in_terminal, seqflow
 
-from seqflow import registry
 from seqflow.cli import app
 
 COMMANDS = [
@@ -129,19 +128,11 @@ def complete(shell, line):
     ("line", "found"),
     [
         ("seqflow tra", "trace"),
-        ("seqflow ops pad_l", "pad_lengths"),
-        ("seqflow run job.toml --set batch.cap", "batch.capacity="),
-        ("seqflow run job.toml --set output.par", "output.partition_by="),
-        ("seqflow inspect x --kind parq", "parquet"),
         ("seqflow index x --engine r", "ray"),
     ],
 )
-def test_a_shell_completes_commands_ops_settings_and_kinds(shell, line, found):
+def test_a_shell_completes_commands_and_choices(shell, line, found):
     assert found in complete(shell, line)
-
-
-def test_all_ops_complete():
-    assert complete("bash", "seqflow ops ") == registry.names()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -262,16 +262,3 @@ def test_a_state_is_of_the_kind_its_options_and_its_code(module: Path) -> None:
     (module / "own_words.py").write_text(OWN + "\n# other code\n")
     with pytest.raises(sf.SeqflowError, match=r"code of its kind\.own_words\.py has other content"):
         loader().load_state_dict(state)
-
-
-def test_installed_packages_offer_kinds(module: Path) -> None:
-    (module / "words-1.0.dist-info").mkdir()
-    (module / "words-1.0.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: words\nVersion: 1.0\n"
-    )
-    (module / "words-1.0.dist-info" / "entry_points.txt").write_text(
-        "[seqflow.providers]\nwords = own_words:words\n"
-    )
-    assert sf.open("a.txt", kind="words").schema.names == ["word"]
-    with pytest.raises(ProviderError, match=r"kind is 'wordz' .did you mean 'words'"):
-        sf.open("a.txt", kind="wordz")

@@ -1,4 +1,4 @@
-"""An argument in another form: the error names what makes lengths of it, and says how layers are run."""
+"""An argument in another form: the error names what makes lengths of it."""
 
 import numpy as np
 import pandas as pd
@@ -84,39 +84,6 @@ def test_columns_of_lists_are_to_be_given_to_from_arrow():
                 call(column)
     with pytest.raises(OpTypeError, match="from_lists"):
         ops.lengths_sum(LISTS, N)
-
-
-W, H, BIAS = np.ones((8, 3)), np.ones((8, 2)), np.ones(8)
-LAYERS = {
-    "list": ([[W, H, BIAS]],),
-    "tuple": ((W, H),),
-    "two tuples": ((W, H), (np.ones((8, 2)), H)),
-    "two lists": ([[W, H, BIAS], [H, H, BIAS]],),
-    "two of one shape": ([H, H], [H, H]),
-    "dict": ({"w_ih": W, "w_hh": H},),
-    "numbers": ([W.tolist(), H.tolist()],),
-}
-
-
-@pytest.mark.parametrize("layers", LAYERS.values(), ids=LAYERS)
-@pytest.mark.parametrize("name", ["lstm", "rnn"])
-def test_a_list_of_layers_is_run_layer_by_layer(layers, name):
-    x = np.ones((6, 3))
-    for call in (
-        lambda: getattr(auto, name)(sf.Sequence(x, N), *layers),
-        lambda: getattr(ops, name)(x, N, *layers),
-    ):
-        with pytest.raises(SeqflowError, match=rf"for weights in layers: x = {name}\(x, \*weights\)\.h"):
-            call()
-
-
-def test_weights_as_lists_of_numbers_are_arrays():
-    given = auto.lstm(sf.Sequence(np.ones((6, 3)), N), W.tolist(), H.tolist(), BIAS.tolist()).h
-    expected = ops.lstm(np.ones((6, 3)), N, W, H, BIAS).h
-    assert given.values.tolist() == expected.tolist()
-    with pytest.raises(OpTypeError) as error:
-        ops.lstm(np.ones((6, 3)), N, W.tolist())
-    assert "layers" not in error.value.advice
 
 
 ARGUMENTS = {

@@ -17,7 +17,6 @@ from seqflow.registry import OpDef
 from seqflow.registry.errors import check_names, missing_input, too_many_inputs
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
-from seqflow.signature.advice import advice_on_layers
 from seqflow.signature.order import advice_on_numbers
 from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
@@ -185,9 +184,7 @@ def _in_order(
         (one.name for one in op.signature.input_arguments if one.name not in given and not one.optional), None
     )
     if missing is not None:
-        error = missing_input(missing, op.name).in_op(op.name)
-        error.advice = advice_on_layers(op.signature, given, op.name) or error.advice
-        raise error
+        raise missing_input(missing, op.name).in_op(op.name)
     return tuple(given.get(name) for name in names)
 
 
