@@ -147,7 +147,7 @@ class Mix(EpochBatches):
         `weights` has a number for each source; one that is missing must have a weight of 0 already. `at` is a batch
         that no rank has begun, at the beginning of a step, or of a pool of a Balance. By default it is the first
         such batch that this process has not begun; with several ranks it must be given, and be the same on all of
-        them. Shares are carried over: the sources that had less than their share come first.
+        them: the largest `next_change` of all. Shares are carried over: the sources that had less than their share come first.
 
         Raise OpTypeError unless `weights` is a mapping, and OpError for unknown names, weights that are negative or
         all 0, an `at` that is begun or inside a step, and in a mix whose sources a function chooses.
@@ -205,6 +205,20 @@ class Mix(EpochBatches):
         if isinstance(run, MixRun) and run.start.epoch == change.epoch:
             run.change(change)
 
+    @property
+    def next_change(self) -> int:
+        """First batch of the epoch from which on weights may change, as this process knows it.
+
+        The largest of all ranks is a batch that no rank has begun, if all ask before they go on.
+        """
+        return self.pipeline.next_change(self._begun()[1])
+
+    def _begun(self) -> tuple[int, int]:
+        """Return the epoch, and its first batch that is not begun here, after the last change."""
+        run, last = self._run, self.pipeline.history.changes[-1]
+        epoch, begun = (run.start.epoch, run.begun) if isinstance(run, MixRun) else self.place[:2]
+        return epoch, max(begun, last.batch) if last.epoch == epoch else begun
+
     def _at(self, what: str, at: int | None) -> tuple[int, int]:
         """Return epoch and batch of a change; raise OpError when weights cannot change there."""
         if self.is_elsewhere:
@@ -212,12 +226,7 @@ class Mix(EpochBatches):
                 f"Mix.{what}: worker processes of a DataLoader hand out the batches, which do not learn of it\n"
                 "  change weights before an epoch begins, or use num_workers=0"
             )
-        run = self._run
-        epoch, begun = (run.start.epoch, run.begun) if isinstance(run, MixRun) else self.place[:2]
-        last = self.pipeline.history.changes[-1]
-        if last.epoch == epoch:
-            begun = max(begun, last.batch)
-        first = self.pipeline.next_change(begun)
+        (epoch, begun), first = self._begun(), self.next_change
         if at is None and self.world_size > 1:
             raise OpError(
                 f"Mix.{what}: at is None on {self.world_size} ranks, expected a batch that no rank has begun, the "
