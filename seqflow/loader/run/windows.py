@@ -59,8 +59,8 @@ T = TypeVar("T")
 _TRIED = 8
 """Rows at each end of a batch or block that are tried alone, to tell a wrong net from a wrong row."""
 EACH_FAILS = "all rows that were tried fail so: the net is wrong, not a row"
-_TOGETHER = 1 << 20
-"""Bytes below which small blocks of a file are read together."""
+_SMALL_BLOCK, _MOST_TOGETHER = 128 << 10, 1 << 20
+"""Bytes from which on a block is read alone, and the most bytes of small blocks that are read together."""
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
 
@@ -219,21 +219,24 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
-def _runs(slices: Sequence[BlockSlice]) -> Iterator[Sequence[BlockSlice]]:
-    """Yield slices in order: small blocks of a file that may be read together, and each other one alone."""
-    run: list[BlockSlice] = []
-    size = 0
-    for one in slices:
-        block = one.block
-        # a block of unknown size may be large
-        own = _TOGETHER if one.stop is not None or block.nbytes is None else block.nbytes
+def read_tasks(slices: Sequence[BlockSlice]) -> Iterator[range]:
+    """Yield the places of slices that one task reads: those of one block, or several small blocks.
+
+    Reading a small block holds Python's lock for most of the time: two threads that share it take twice as long.
+    """
+    first = stop = size = 0
+    for _, of_block in groupby(slices, key=lambda one: one.number):
+        block = list(of_block)
+        own = sum(one.nbytes for one in block)
+        if own >= _SMALL_BLOCK or block[0].block.nbytes is None:  # a block of unknown size may be large
+            own = _MOST_TOGETHER
         size += own
-        if run and (size >= _TOGETHER or block.origin != run[-1].block.origin):
-            yield run
-            run, size = [], own
-        run.append(one)
-    if run:
-        yield run
+        if first < stop and size >= _MOST_TOGETHER:
+            yield range(first, stop)
+            first, size = stop, own
+        stop += len(block)
+    if first < stop:
+        yield range(first, stop)
 
 
 def _result_of(run: Callable[[], T]) -> T | BaseException:
@@ -314,8 +317,6 @@ class KeptWindow:
     """The prepared rows of a source that one window holds: they are read once, and shuffled again each epoch."""
 
     slices: dict[tuple[int, int], PreparedSlice] = field(default_factory=dict)
-    joined: dict[tuple[tuple[int, int], ...], Sequence[PreparedSlice]] = field(default_factory=dict)
-    """Small blocks that were read together."""
     _rows: RowSource | None = None
     _of: Sequence[Record] = ()
     """Records that the rows come from."""
@@ -347,69 +348,67 @@ class WindowMaker:
         """Read, prepare and plan a window at once."""
         with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
             slices = []
-            for found in self.read_all(window.slices, epoch):
-                if isinstance(found, BaseException):
-                    raise found
-                slices.append(found)
-                here.done += 1
+            for part in read_tasks(window.slices):
+                for found in self.read_all(window.slices[part.start : part.stop], epoch):
+                    if isinstance(found, BaseException):
+                        raise found
+                    slices.append(found)
+                    here.done += 1
             return self.open(window, slices, epoch)
 
     def read_all(self, slices: Sequence[BlockSlice], epoch: int) -> Iterator[PreparedSlice | BaseException]:
-        """Yield for each slice what `read` returns, or the error that it raises.
+        """Yield for each slice of one task what `read` returns, or the error that it raises.
 
         The rows of small blocks may come together with those of the first of them.
         """
-        for run in _runs(slices):
-            joined = self._read_joined(run, epoch) if len(run) > 1 else None
-            if joined is None:
-                joined = (_result_of(partial(self.read, one, epoch)) for one in run)
-            yield from joined
+        for _, of_file in groupby(slices, key=lambda one: one.block.origin):
+            some = list(of_file)
+            together = self._read_together(some, epoch)
+            yield from together or (_result_of(partial(self.read, one, epoch)) for one in some)
 
-    def _read_joined(
-        self, run: Sequence[BlockSlice], epoch: int
+    def _read_together(
+        self, slices: Sequence[BlockSlice], epoch: int
     ) -> Iterable[PreparedSlice | BaseException] | None:
         """Return several small blocks of a file, read together; None if they must be read one by one.
 
         Each is prepared when it is asked for.
         """
-        recipe, kept, keys = self.recipe, self.kept or KeptWindow(), tuple([one.key for one in run])
-        is_plain = recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None
-        if is_plain and keys in kept.joined:
-            return kept.joined[keys]
-        if not kept.slices.keys().isdisjoint(keys):
+        recipe, kept, keys = self.recipe, self.kept or KeptWindow(), [one.key for one in slices]
+        if len(slices) == 1 or slices[0].stop is not None or not kept.slices.keys().isdisjoint(keys):
             return None
-        started = perf_counter()
+        started, blocks = perf_counter(), [one.block for one in slices]
         try:
-            check_unchanged(self.stamps, run[0].block.origin, recipe.source.bad_files.leaves_out)
-            found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
-            if found is None:
+            check_unchanged(self.stamps, blocks[0].origin, recipe.source.bad_files.leaves_out)
+            read = recipe.source.read_together(blocks, recipe.columns, recipe.memory)
+            if read is None:
                 return None
-            table, rows = found
+            table, rows = read
             record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
             return None
         if bad:
             return None
-        numbers = [*map(range, rows)]
+        numbers, seconds = [*map(range, rows)], perf_counter() - started
         stops = np.cumsum(rows)[:-1].tolist()
-        groups: Sequence[Array | None] = [None] * len(run)
+        groups: Sequence[Array | None] = [None] * len(rows)
         if recipe.grouped is not None:
             groups = np.split(groups_of(table, recipe.grouped), stops)
-        if is_plain:  # one record: a window may have thousands of blocks
+        if recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None:
+            # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            of_blocks = np.array([one.key[0] for one in run], np.uint64)
+            of_blocks = np.array([one.number for one in slices], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
-            blocks = [one.block for one in run]
             ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random, groups))
-            ledger.seconds_reading = perf_counter() - started
-            others = [_WITH_FIRST] * (len(run) - 1)
-            kept.joined[keys] = [((read_only_record(record),), ledger), *others]
-            return kept.joined[keys]
+            ledger.seconds_reading = seconds
+            found = [((read_only_record(record),), ledger), *[_WITH_FIRST] * (len(blocks) - 1)]
+            kept.slices.update(zip(keys, found, strict=True))
+            return found
         ledgers = [Ledger.of_source(count, 0) for count in rows]
-        ledgers[0].seconds_reading = perf_counter() - started
-        arguments = zip(map(_Prepared, split_rows(record, stops), numbers, groups), run, ledgers, strict=True)
+        ledgers[0].seconds_reading = seconds
+        parts = map(_Prepared, split_rows(record, stops), numbers, groups)
+        arguments = zip(parts, slices, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
-        return (_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True))
+        return (_result_of(partial(self._keep, *of)) for of in zip(slices, prepare, strict=True))
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""
@@ -587,11 +586,11 @@ class WindowMaker:
         ledger.seconds_planning = perf_counter() - started
         return OpenWindow(window, rows, batches, ledger, lengths)
 
-    def known(self, window: Window) -> Ledger | None:
-        """Return the ledger of a window without batches, from the listing and the index; None if it must be read.
+    def known(self, window: Window, epoch: int) -> Ledger | None:
+        """Return the ledger of a window from the listing and the index; None if it must be read.
 
         It is known if no row can be bad or left out by `keep`, and `prepare` keeps the number of rows. Then each
-        row is omitted by its length, or dropped.
+        row is in a batch, or omitted by its length, or dropped.
         """
         if self.index is None or self.recipe.omits_rows:
             return None
@@ -601,8 +600,15 @@ class WindowMaker:
             return None
         ledger = Ledger.of_source(len(lengths), window.filtered)
         move(ledger, selection.skipped, "rows_left", "skipped")
-        move(ledger, ledger.rows_left, "rows_left", "dropped")
+        rows = int(self.index.rows_of_batches(self.recipe, window, epoch).sum())
+        move(ledger, ledger.rows_left - rows, "rows_left", "dropped")
         return ledger
+
+    def known_rows(self, window: Window, epoch: int) -> Array | None:
+        """int64: the rows that begin in each batch of a window whose ledger is known; None if it must be read."""
+        if self.index is None or self.known(window, epoch) is None:
+            return None
+        return self.index.rows_of_batches(self.recipe, window, epoch)
 
     def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
         """Yield the source rows of some of these ranges that a condition, the batch plan, or `net` refuses.
