@@ -138,7 +138,7 @@ def _loader_options(job: Job, source: Provider) -> dict[str, Any]:
         "net": _net(job.net, "net", job.folder, constants),
         "batch": job.batch,
         "constants": constants,
-        "shuffle": Shuffle(job.order.seed or 0) if job.order.shuffle else None,
+        "shuffle": Shuffle(job.order.seed or 0, job.order.by) if job.order.shuffle else None,
         "window": job.order.window,
         "memory": job.order.memory,
         "threads": job.order.threads,
