@@ -147,7 +147,8 @@ class Mix(EpochBatches):
         `weights` has a number for each source; one that is missing must have a weight of 0 already. `at` is a batch
         that no rank has begun, at the beginning of a step, or of a pool of a Balance. By default it is the first
         such batch that this process has not begun; with several ranks it must be given, and be the same on all of
-        them: the largest `next_change` of all. Shares are carried over: the sources that had less than their share come first.
+        them: the largest `next_change` of all. Shares are carried over: sources that had less than their share
+        come first.
 
         Raise OpTypeError unless `weights` is a mapping, and OpError for unknown names, weights that are negative or
         all 0, an `at` that is begun or inside a step, and in a mix whose sources a function chooses.

@@ -389,14 +389,16 @@ def test_several_ranks_agree_on_at():
         mix.reweigh({"web": 1, "code": 1})
 
 
-def test_a_mix_of_rows_has_rows_of_all_sources_in_each_batch():
+def test_a_mix_of_rows_has_rows_of_all_sources_in_each_batch(tmp_path):
     mix = mix_of(weights=(1, 1), plan=10, batch_bytes=None, window="1 MiB")
     mix.add("math", table_of(2, 400), weight=2, at=5)
     assert [batch.sources for batch in mix.take(8)] == [("web", "code")] * 5 + [("web", "code", "math")] * 3
+    lines = [json.dumps({"id": row, "tokens": [row]}) + "\n" for row in range(4000, 4050)]
+    (tmp_path / "news.jsonl").write_text("".join(lines))
     with pytest.raises(
         sf.OpError, match="the rows of 'news' are not known before reading, expected a source with"
     ):
-        mix.add("news", sf.open(table_of(4, 50), where="id > 4010"), weight=1, at=9)
+        mix.add("news", tmp_path / "news.jsonl", weight=1, at=9)
 
 
 def test_schedules_have_no_share_for_a_new_source():
