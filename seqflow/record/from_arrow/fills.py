@@ -51,8 +51,9 @@ def check_valid(valid: Valid, schema: pa.Schema) -> None:
         return
     if isinstance(valid, str) or not isinstance(valid, Collection):
         raise ProviderOptionError(f"valid is {valid!r}, expected True, False or a list of columns")
+    known = set(schema.names)
     for name in valid:
-        if name not in schema.names:
+        if not isinstance(name, str) or name not in known:
             raise UnknownColumnError(f"valid: there is no column {name!r}{nearest(str(name), schema.names)}")
 
 
