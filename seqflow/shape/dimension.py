@@ -27,7 +27,7 @@ Size = TypeVar("Size")
 """An integer, or what stands for one."""
 
 
-@checked(ShapeError, late=True)
+@checked(ShapeError, late=True, methods=False)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.

@@ -13,7 +13,7 @@ from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
 
-@checked(ShapeError, late=True)
+@checked(ShapeError, late=True, methods=False)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PartialShape:
     """A tuple of dimensions, or a shape of dynamic rank, `?`.
