@@ -54,6 +54,7 @@ class PartialShape:
         return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def parse(text: str) -> "PartialShape":
         """Read `{1,?,2..5,7..}`, `{}` or `?`; the inverse of `str`. Raises ShapeError with a column for malformed
         text.
