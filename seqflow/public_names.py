@@ -8,6 +8,7 @@ ROOMS = {
     "kernels": "info",
     "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
     "loader.from_rows": "from_rows",
+    "loader.verdict": "verdict",
     "lod": "LoD",
     "map_features": "features pool_features",
     "memory_pages": "large_pages",

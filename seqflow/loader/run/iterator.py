@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
@@ -168,17 +167,15 @@ class Iteration:
         return self.run.progress
 
     def __iter__(self) -> Iterator[Record]:
-        run = self.run
+        run, timings, times = self.run, self._stats.timings, self._workers.times
         while True:
             self._workers.check_process()
             self._make_ahead(wait=True)
             if not self._ahead:
                 run.end(self)
                 return
-            started = perf_counter()
             future = self._ahead.popleft()
             chunk = self._workers.result(future)
-            self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:
                 made = chunk.pop()
@@ -186,7 +183,10 @@ class Iteration:
                     raise made.error
                 batch, memory = run.hand_out(made)
                 del made
+                self._stats.seconds_waiting = times.waited
+                timings.handed_out()
                 yield batch
+                timings.requested()
                 del batch  # the consumer may drop it before the next one is made
                 if memory is not None:
                     run.free(memory)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +39,7 @@ from seqflow.loader.run.ledger import (
     places_in,
     refused_row,
 )
+from seqflow.loader.run.timings import Timings
 from seqflow.net import Net
 from seqflow.printable import printable, without_values
 from seqflow.progress import Stage, stage
@@ -323,6 +323,7 @@ class WindowMaker:
     """Whether parts of windows keep the numbers of rows even if they could be views: for tracing."""
     index: LengthsIndex | None = None
     """Lengths of all rows, if they are known."""
+    timings: Timings = field(default_factory=Timings)
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -359,14 +360,14 @@ class WindowMaker:
             return kept.joined[keys]
         if not kept.slices.keys().isdisjoint(keys):
             return None
-        started = perf_counter()
         try:
             check_unchanged(self.stamps, run[0].block.origin, recipe.source.bad_files.leaves_out)
-            found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
-            if found is None:
-                return None
-            table, rows = found
-            record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
+            with self.timings.time("read") as timer:
+                found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
+                if found is None:
+                    return None
+                table, rows = found
+                record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
             return None
         if bad:
@@ -378,12 +379,12 @@ class WindowMaker:
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
             blocks = [one.block for one in run]
             ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
-            ledger.seconds_reading = perf_counter() - started
+            ledger.seconds_reading = timer.seconds
             others = [_WITH_FIRST] * (len(run) - 1)
             kept.joined[keys] = [((read_only_record(record),), ledger), *others]
             return kept.joined[keys]
         ledgers = [Ledger.of_source(count, 0) for count in rows]
-        ledgers[0].seconds_reading = perf_counter() - started
+        ledgers[0].seconds_reading = timer.seconds
         arguments = zip(split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, run, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
         return (_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True))
@@ -404,24 +405,24 @@ class WindowMaker:
         """Read and prepare a slice."""
         if one.num_rows == 0 and one.filtered:
             return (), Ledger.of_source(0, one.filtered)
-        started = perf_counter()
         check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
-        record, numbers, ledger = self._convert(one)
-        ledger.seconds_reading = perf_counter() - started
+        with self.timings.time("read") as timer:
+            record, numbers, ledger = self._convert(one)
+        ledger.seconds_reading = timer.seconds
         return self._prepared(record, numbers, one, ledger, epoch)
 
     def _prepared(
         self, record: Record, numbers: RowNumbers, one: BlockSlice, ledger: Ledger, epoch: int
     ) -> PreparedSlice:
         """Prepare the rows of a slice; tensors are read-only, because batches may share their memory."""
-        started = perf_counter()
-        found = list(self._prepare(record, numbers, one, epoch, ledger))
-        if self.recipe.keep or self.recipe.require:
-            found = [self._fulfilling(*pair, one, ledger) for pair in found]
+        with self.timings.time("prepare") as timer:
+            found = list(self._prepare(record, numbers, one, epoch, ledger))
+            if self.recipe.keep or self.recipe.require:
+                found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(
             RowRange(one.block, prepared.num_rows, rows, _key_of(one, rows)) for prepared, rows in found
         )
-        ledger.seconds_preparing = perf_counter() - started
+        ledger.seconds_preparing = timer.seconds
         return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
@@ -523,28 +524,28 @@ class WindowMaker:
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Return the window with its rows in order and its batches planned."""
-        started = perf_counter()
-        recipe, ledger = self.recipe, Ledger()
-        slices = [one for one in slices if one is not _WITH_FIRST]
-        for _, of_slice in slices:
-            ledger.add(of_slice)
-        records = [record for found, _ in slices for record in found]
-        ranges = [one for _, of in slices for one in of.ranges]
-        records = [record for record in records if record.num_rows] or records[:1]
-        ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
-        source = None if self.kept is None or not records else self.kept.rows(records)
-        order = recipe.order(window, ledger.rows_left, epoch)
-        draws = isinstance(recipe.net, Net) and recipe.net.is_random
-        if order is None and (self.numbered or draws):
-            order = np.arange(ledger.rows_left)
-        rows = WindowRows(records, order, recipe.pad, source)
-        lengths = recipe.planned_lengths(records[0]) if records else None
-        batches = recipe.plan(rows, lengths, window, epoch)
-        for rejected in self.rejected(batches.bad, ledger.ranges):
-            self._reject(ledger, rejected, is_prepared=True)
-        move(ledger, batches.dropped.begun, "rows_left", "dropped")
-        move(ledger, batches.skipped, "rows_left", "skipped")
-        ledger.seconds_planning = perf_counter() - started
+        with self.timings.time("plan") as timer:
+            recipe, ledger = self.recipe, Ledger()
+            slices = [one for one in slices if one is not _WITH_FIRST]
+            for _, of_slice in slices:
+                ledger.add(of_slice)
+            records = [record for found, _ in slices for record in found]
+            ranges = [one for _, of in slices for one in of.ranges]
+            records = [record for record in records if record.num_rows] or records[:1]
+            ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
+            source = None if self.kept is None or not records else self.kept.rows(records)
+            order = recipe.order(window, ledger.rows_left, epoch)
+            draws = isinstance(recipe.net, Net) and recipe.net.is_random
+            if order is None and (self.numbered or draws):
+                order = np.arange(ledger.rows_left)
+            rows = WindowRows(records, order, recipe.pad, source)
+            lengths = recipe.planned_lengths(records[0]) if records else None
+            batches = recipe.plan(rows, lengths, window, epoch)
+            for rejected in self.rejected(batches.bad, ledger.ranges):
+                self._reject(ledger, rejected, is_prepared=True)
+            move(ledger, batches.dropped.begun, "rows_left", "dropped")
+            move(ledger, batches.skipped, "rows_left", "skipped")
+        ledger.seconds_planning = timer.seconds
         return OpenWindow(window, rows, batches, ledger, lengths)
 
     def known(self, window: Window) -> Ledger | None:
