@@ -107,7 +107,66 @@ def attention() -> Iterator[Row]:
             )
 
 
-FAMILIES = [attention]
+def trees() -> Iterator[Row]:
+    """Groups of answers to one prompt: elements of their tree once, beside separate sequences."""
+    for prompt, answer in ((512, 128), (2048, 512)):
+        for group in (2, 8, 16):
+            rng = np.random.default_rng(0)
+            start = rng.integers(0, 9, prompt)
+            tokens = np.concatenate(
+                [np.concatenate([start, [i], rng.integers(0, 9, answer - 1)]) for i in range(group)]
+            )
+            lengths = np.full(group, prompt + answer)
+            tree = ops.prefix_tree(tokens, lengths)
+            paths = ops.tree_paths(tree.parents, tree.node_lengths)
+            sizes = (len(tree.kept), HEADS, WIDTH)
+            q, k, v, arriving = (rng.standard_normal(sizes, dtype=np.float32) for _ in range(4))
+            owners = np.bincount(tree.rows)[tree.rows].astype(np.float32)[:, None, None]
+            yield from _tree(
+                f"{group} answers of {answer} to a prompt of {prompt}",
+                tree,
+                paths,
+                lengths,
+                (q, k, v, arriving),
+                owners,
+            )
+
+
+def _tree(name: str, tree: Any, paths: Any, lengths: Any, given: Any, owners: Any) -> Iterator[Row]:
+    q, k, v, arriving = given
+    banded = {"after": 0, "align": "end"}
+
+    def once(backward: bool) -> Any:
+        seen = [ops.gather(one, paths.keys) for one in (k, v)]
+        own = (tree.node_lengths, *seen, paths.path_lengths)
+        out, lse = ops.attention_within(q, *own, **banded)
+        if not backward:
+            return out[tree.rows]
+        grads = ops.attention_within_backward(
+            q, *seen, out, lse, arriving, np.zeros_like(lse), tree.node_lengths, paths.path_lengths, **banded
+        )
+        return [grads[0], *(ops.scatter_rows(one, paths.keys, k) for one in grads[1:3])]
+
+    rows = [one[tree.rows] for one in (q, k, v)]
+    # what arrives at shared elements is divided among the sequences, so that gradients agree
+    parts = arriving[tree.rows] / owners
+
+    def separate(backward: bool) -> Any:
+        out, lse = ops.attention_within(rows[0], lengths, *rows[1:], after=0)
+        if not backward:
+            return out
+        grads = ops.attention_within_backward(*rows, out, lse, parts, np.zeros_like(lse), lengths, after=0)
+        return [ops.scatter_rows(one, tree.rows, q) for one in grads[:3]]
+
+    for backward in (False, True):
+        yield Row(
+            f"attention, {name}{', gradient' if backward else ''}", lambda b=backward: once(b),
+            {"separate sequences": lambda b=backward: separate(b)}, {"separate sequences": 1.0}, rounds=3,
+            why="keys of each path are gathered, and each answer still sees all of the prompt",
+        )  # fmt: skip
+
+
+FAMILIES = [attention, trees]
 
 if __name__ == "__main__":
     main(FAMILIES)

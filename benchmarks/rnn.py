@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.nn.utils import rnn
 
-from attention import attention
+from attention import attention, trees
 from comparison import Row, main
 from matrices import products
 from seqflow import ops
@@ -96,7 +96,7 @@ def cells() -> Iterator[Row]:
         )
 
 
-FAMILIES = [cells, attention, products]
+FAMILIES = [cells, attention, trees, products]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -150,7 +150,49 @@ def by_lengths_and_ids() -> Iterator[Row]:
         )  # fmt: skip
 
 
-FAMILIES = [pooling, new_indices, quantized, by_lengths_and_ids]
+def shared_histories() -> Iterator[Row]:
+    """Rows of sessions, each with the history of its session: found and pooled once, beside pooled for each row."""
+    for rows, bound, trained in ((1, 1.15, 1.4), (2, 0.8, 0.8), (4, 0.6, 0.4), (16, 0.4, 0.2)):
+        rng = np.random.default_rng(0)
+        sizes = rng.integers(0, 201, BAGS // rows)
+        sessions = rng.permutation(np.repeat(np.arange(len(sizes)), rows))
+        ids, lengths = ops.gather_sequences(rng.integers(0, 100_000, sizes.sum()), sessions, sizes)
+        weight = torch.randn(100_000, 64)
+        table, arriving = weight.numpy(), torch.randn(BAGS, 64)
+
+        def pooled(ids: Any = ids, lengths: Any = lengths, table: Any = table) -> Any:
+            once = ops.distinct_sequences(ids, lengths)
+            return ops.gather(ops.sparse_lengths_sum(table, once.values, once.lengths), once.row)
+
+        def step(ids: Any, lengths: Any, row: Any, weight: Any = weight, arriving: Any = arriving) -> Any:
+            leaf = weight.detach().requires_grad_()
+            offsets = torch.from_numpy(np.cumsum(lengths) - lengths)
+            found = bag(torch.from_numpy(ids), leaf, offsets, mode="sum", sparse=True)
+            found = found if row is None else found.index_select(0, torch.from_numpy(row))
+            return [found.detach(), *torch.autograd.grad(found, leaf, arriving)]
+
+        def trained_once(ids: Any = ids, lengths: Any = lengths, step: Any = step) -> Any:
+            return step(*ops.distinct_sequences(ids, lengths)[:3])
+
+        yield Row(
+            f"distinct_sequences and pooling, {rows} rows a session", pooled,
+            {"pooling of each row": lambda t=table, i=ids, n=lengths: ops.sparse_lengths_sum(t, i, n)},
+            {"pooling of each row": bound}, why="nothing is equal: finding that out is on top",
+        )  # fmt: skip
+        yield Row(
+            f"distinct_sequences, EmbeddingBag and gradient, {rows} rows a session", trained_once,
+            {"EmbeddingBag of each row": lambda i=ids, n=lengths, step=step: step(i, n, None)},
+            {"EmbeddingBag of each row": trained}, rounds=5, agree=_same_step,
+            why="nothing is equal: finding that out, and a gather, are on top",
+        )  # fmt: skip
+
+
+def _same_step(ours: Any, theirs: Any) -> None:
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    np.testing.assert_allclose(ours[1].to_dense(), theirs[1].to_dense(), rtol=1e-4, atol=1e-3)
+
+
+FAMILIES = [pooling, new_indices, quantized, by_lengths_and_ids, shared_histories]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -236,6 +236,14 @@ def dequantize_rowwise(table: Rows, *, bits: int = 8, scale: Literal['float32', 
 
 def discounted_sum_within(x: Rows, discount: Rows, last: Rows | None = None, *, lengths: Lengths | None = None, gamma: float = 1.0, reverse: builtins.bool = True) -> Sequence: ...
 
+class DistinctSequencesResult(NamedTuple):
+    values: Sequence
+    lengths: Carried
+    row: Carried
+    first: Carried
+
+def distinct_sequences(data: Rows, keys: Rows | None = None, *, lengths: Lengths | None = None) -> DistinctSequencesResult: ...
+
 def div(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 class DropoutResult(NamedTuple):
@@ -807,6 +815,14 @@ def positions_by_id(ids: Rows) -> Carried: ...
 
 def pow(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
+class PrefixTreeResult(NamedTuple):
+    kept: Sequence
+    node_lengths: Carried
+    parents: Carried
+    rows: Sequence
+
+def prefix_tree(data: Rows, keys: Rows | None = None, *, lengths: Lengths | None = None, min_shared: int = 1) -> PrefixTreeResult: ...
+
 def prepend_token(data: Rows, *, lengths: Lengths | None = None, token: Fill) -> Sequence: ...
 
 class ProductWithinResult(NamedTuple):
@@ -1194,6 +1210,15 @@ def topk_within(data: Rows, scores: Rows, *, lengths: Lengths | None = None, k: 
 def train_tokenizer(data: Rows, *, lengths: Lengths | None = None, vocabulary_size: int, min_frequency: int = 2, special_tokens: str | collections.abc.Sequence[str] = (), errors: Literal['strict', 'replace'] = 'strict') -> Carried: ...
 
 def transpose(x: Rows, *, perm: int | collections.abc.Sequence[int] | None = None) -> Carried: ...
+
+class TreePathsResult(NamedTuple):
+    keys: Sequence
+    path_lengths: Carried
+    positions: Sequence
+    previous: Sequence
+    until: Sequence
+
+def tree_paths(parents: Rows, node_lengths: Lengths) -> TreePathsResult: ...
 
 def trim_dataset(data: Rows, *, lengths: Lengths | None = None, multiple_of: int) -> Sequence: ...
 

@@ -23,6 +23,7 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
         "two sequences compared": "edit_distance longest_common",
         "runs of equal values, sessions": "run_lengths starts_to_lengths",
         "every second row, Python's slices": "stride_within",
+        "equal sequences once, common prefixes once": "distinct_sequences prefix_tree tree_paths",
         "pairs of rows": "product_within combinations_within",
         "each cut: to a length, to a part, into pieces": "truncate slice_sequences split_sequences",
         "begin and end tokens, rows of padding": "prepend_token append_token add_padding pad_empty",

@@ -177,7 +177,7 @@ def _names(rule: Rule) -> tuple[str, ...]:
         return (SHARE,)
     if isinstance(rule, Deduplicate):
         return (*KEYS, *SCORE) if rule.score else KEYS
-    return tuple(map(band, range(rule.bands)))
+    return tuple(map(band, range(rule.shape[0])))
 
 
 def _keys(table: Table, rule: Deduplicate) -> dict[str, Array]:
@@ -258,12 +258,13 @@ def _grams_of(rule: Decontaminate, access: Mapping[str, Any]) -> Array:
 
 def _bands(tokens: Array, lengths: Array, rule: NearDuplicates) -> dict[str, Array]:
     """Return a hash of each band of each row's signature; -1 for a row without n-grams."""
+    bands, rows = rule.shape
     grams, counts = ops.hash_ngrams(tokens, lengths, n=rule.ngram)
-    signature = ops.minhash(grams, counts, num_perm=rule.bands * rule.rows, seed=rule.seed)
+    signature = ops.minhash(grams, counts, num_perm=bands * rows, seed=rule.seed)
     found = {}
-    for number in range(rule.bands):
+    for number in range(bands):
         state = np.zeros(len(counts), np.uint64)
-        for column in range(number * rule.rows, (number + 1) * rule.rows):
+        for column in range(number * rows, (number + 1) * rows):
             state = output(state, signature[:, column])
         found[band(number)] = np.where(counts > 0, (state >> np.uint64(1)).view(np.int64), TOO_SHORT)
     return found

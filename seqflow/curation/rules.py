@@ -1,6 +1,9 @@
 """The rules of curation, as sections of a job."""
 
 from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from seqflow.arguments import PathText, at_least_one, checked
 from seqflow.errors import OpError
@@ -91,10 +94,13 @@ class NearDuplicates:
     scripts without blanks, such as Chinese and Thai, letter by letter."""
     ngram: int = 5
     """Number of words or tokens of an n-gram."""
-    bands: int = 16
-    """Number of bands of a signature; two rows are alike if one band is equal."""
-    rows: int = 8
-    """Numbers of a band."""
+    bands: int | None = None
+    """Number of bands of a signature; two rows are alike if one band is equal (default: 16, or of `threshold`)."""
+    rows: int | None = None
+    """Numbers of a band (default: 8, or of `threshold`)."""
+    threshold: float | None = None
+    """Jaccard index from which on rows are to be found alike, in place of `bands` and `rows`: of those with at most
+    128 numbers, the ones with the least chance of pairs that are found below it or missed above it."""
     seed: int = 1
     """Seed of the signatures."""
 
@@ -102,9 +108,10 @@ class NearDuplicates:
 
     def __post_init__(self) -> None:
         at_least_one("NearDuplicates", ngram=self.ngram, bands=self.bands, rows=self.rows)
-        if self.bands * self.rows > _MOST:
+        bands, rows = self.shape
+        if bands * rows > _MOST:
             raise OpError.of(
-                "NearDuplicates.bands", f"times rows is {self.bands * self.rows}, expected at most {_MOST}"
+                "NearDuplicates.bands", f"times rows is {bands * rows}, expected at most {_MOST}"
             )
         if not 0 <= self.seed < 2**64:
             raise OpError.of(
@@ -112,9 +119,34 @@ class NearDuplicates:
             )
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Number of bands, and numbers of a band."""
+        if self.threshold is None:
+            return (16 if self.bands is None else self.bands, 8 if self.rows is None else self.rows)
+        if self.bands is not None or self.rows is not None:
+            raise OpError.of("NearDuplicates.threshold", "is given with bands or rows, expected one of both")
+        if not 0 < self.threshold < 1:
+            raise OpError.of(
+                "NearDuplicates.threshold", f"is {self.threshold}, expected a number between 0 and 1"
+            )
+        return _bands_of(self.threshold)
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Columns of the source that it reads."""
         return (self.column,)
+
+
+@cache
+def _bands_of(threshold: float) -> tuple[int, int]:
+    """Return bands and rows of at most 128 numbers by the areas of wrong answers on both sides of a threshold."""
+    index = (np.arange(1000) + 0.5) / 1000
+
+    def wrong(shape: tuple[int, int]) -> float:
+        found = 1 - (1 - index ** shape[1]) ** shape[0]
+        return float(np.where(index < threshold, found, 1 - found).sum())
+
+    return min(((bands, rows) for rows in range(1, 129) for bands in range(1, 128 // rows + 1)), key=wrong)
 
 
 Rule = Decontaminate | Deduplicate | NearDuplicates

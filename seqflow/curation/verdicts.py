@@ -110,7 +110,7 @@ def _part(
 def _alike(keys: Provider, rule: NearDuplicates, stays: Array) -> Array:
     """Return bool[rows]: the rows that stay so far and are not the first of their cluster."""
     roots = np.arange(len(stays))
-    for number in range(rule.bands):
+    for number in range(rule.shape[0]):
         own = _column(keys, band(number))
         rows = np.flatnonzero(stays & (own >= 0))
         first = rows[ops.first_of_equal([own[rows]])]

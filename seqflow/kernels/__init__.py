@@ -52,6 +52,7 @@ from seqflow.kernels.quantized import *
 from seqflow.kernels.recurrent_cells.forward import *
 from seqflow.kernels.reductions import *
 from seqflow.kernels.scans import *
+from seqflow.kernels.sharing import *
 from seqflow.kernels.softmax import *
 from seqflow.kernels.spreading import *
 from seqflow.kernels.vocabulary import *

@@ -76,6 +76,12 @@ def descending(argument: str, position: int, value: int, before: int) -> KernelE
     return KernelError(message, "order", argument, position, value, before)
 
 
+def not_in_preorder(argument: str, position: int, value: int) -> KernelError:
+    """Make the error for a parent that is not on the path to the segment before it."""
+    message = f"{argument}[{position}] = {value} is neither -1 nor on the path to the segment before it"
+    return KernelError(message, "order", argument, position, value, -1, position)
+
+
 def too_long(argument: str, position: int, value: int, room: int) -> KernelError:
     """Make the error for a length above the available room."""
     message = f"{argument}[{position}] = {value} is longer than {room}"

@@ -10,9 +10,10 @@ from itertools import islice
 from time import time
 from typing import Any, NoReturn
 
-from seqflow.arguments import FilePath, checked
+from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.errors import OpError, OpIndexError
 from seqflow.loader.epoch.assign_ranks import Assignment, Skips
+from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.metrics import metrics_of, open_metrics
 from seqflow.loader.order.identity import FORMAT
@@ -275,6 +276,24 @@ class EpochBatches:
             raise OpIndexError(f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {number}")
         return traces
 
+    def batches_at(
+        self, start: int, stop: int | None = None, *, step: int = 1, epoch: int = 0
+    ) -> Generator[Record, None, None]:
+        """Yield every `step`-th of the batches `start` to `stop` - 1 of an epoch, as `batch_at` returns them.
+
+        Windows are read and batches made ahead, up to `stop`; None is the end of the epoch. The windows that are
+        read are those of `batch_at`. The position of the loader does not change, and bad rows are not written
+        again.
+        """
+        _check_counts("batches_at", start=start, epoch=epoch, stop=0 if stop is None else stop)
+        at_least_one("batches_at", step=step)
+        size = self.assignment.world_size
+        # rounds begin at multiples of the number of ranks: totals omit batches of an incomplete last round
+        place = self.pipeline.beginning(epoch)._replace(batch=start // size * size)
+        assignment = Assignment(Ranks(0, 1), start % size, step)
+        with reading(self.pipeline, place, assignment=assignment, stop=stop) as iteration:
+            yield from iteration
+
     @contextmanager
     def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:
         """Provide the task of a batch by its number, and the run that makes it; raise OpError when the epoch
@@ -359,7 +378,7 @@ class EpochBatches:
         self._replayed = seconds
 
     def metrics(self, path: FilePath, every: float = 30) -> None:
-        """Let iterations append their times and counts to a file: a line of JSON every so many seconds, and at the end.
+        """Let iterations append times and counts to a file: a line of JSON every so many seconds, and at the end.
 
         The names are those of `open_metrics`; `time` is in seconds since 1970. Lines are written between steps.
         """
@@ -443,6 +462,19 @@ class EpochBatches:
 def _copied(batch: Record) -> Record:
     """Return the batch in memory of its own."""
     return replace(batch, tensors={name: tensor.copy() for name, tensor in batch.tensors.items()})
+
+
+@contextmanager
+def reading(pipeline: Pipeline | MixPipeline, start: Place, **options: Any) -> Iterator[Iteration]:
+    """Provide an iteration from a place on, with these options of a run; it counts windows when it opens them."""
+    with closing(Workers(pipeline.threads)) as workers:
+        run_options = replace(RunOptions.of_some(len(pipeline.members), **options), workers=workers)
+        run: Run = pipeline.run(start, run_options)  # type: ignore[arg-type]
+        try:
+            yield Iteration(run, start, run_options)
+        finally:
+            workers.close()  # before the run: tasks that have begun use its windows
+            run.close()
 
 
 def _check_counts(what: str, **counts: int) -> None:

@@ -3,12 +3,13 @@
 import inspect
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Unpack
 
 from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
-from seqflow.errors import SeqflowError
+from seqflow.errors import OpError, SeqflowError
 from seqflow.loader import arguments
 from seqflow.loader.epoch.assign_ranks import Assignment, spans_of
 from seqflow.loader.epoch.ranks import Ranks
@@ -226,6 +227,22 @@ class Loader(EpochBatches):
         index, or belongs to other data or settings; the message names the difference.
         """
         return self.pipeline.lengths_index(anew=anew, update=update)
+
+    def runs(self, windows: int = 8, *, epoch: int = 0) -> list[range]:
+        """Return the batches of each run of so many consecutive windows of an epoch: `batches_at` reads one alone.
+
+        Pools of steps are not cut. With several streams, which take turns, there is one run. Raise OpError when
+        batches are not counted before reading.
+        """
+        at_least_one("runs", windows=windows)
+        found = self.pipeline.first_batches(epoch, windows)
+        if found is None:
+            raise OpError(
+                "runs: the batches of windows are not known before reading\n"
+                '  give index="lengths.arrow", or Rows(n) of data whose rows are known and kept'
+            )
+        firsts, total = found
+        return [range(*ends) for ends in pairwise([*firsts.tolist(), total])]
 
     def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
         """Return the batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.

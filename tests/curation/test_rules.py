@@ -30,3 +30,30 @@ def test_the_column_of_the_highest_is_read_too():
     assert Deduplicate(columns=("a", "b"), keep="highest:score").reads == ("a", "b", "score")
     assert Deduplicate(columns=("a",), keep="highest:a").reads == ("a",)
     assert NearDuplicates(column="text").reads == ("text",)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "shape"), [(0.5, (25, 5)), (0.7, (14, 9)), (0.8, (9, 13)), (0.9, (5, 25))]
+)
+def test_a_threshold_chooses_bands_and_rows_as_datasketch_does(threshold, shape):
+    """`MinHashLSH(threshold, num_perm=128)` of datasketch has these."""
+    assert NearDuplicates(column="text", threshold=threshold).shape == shape
+
+
+def test_without_a_threshold_bands_and_rows_are_those_that_are_given():
+    assert NearDuplicates(column="text").shape == (16, 8)
+    assert NearDuplicates(column="text", bands=3).shape == (3, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"threshold": 0.5, "rows": 4}, "threshold is given with bands or rows"),
+        ({"threshold": 1.0}, "threshold is 1.0, expected a number between 0 and 1"),
+        ({"threshold": float("nan")}, "threshold is nan"),
+        ({"bands": 0}, "bands is 0"),
+    ],
+)
+def test_what_gives_no_bands_is_an_error(given, message):
+    with pytest.raises(OpError, match=message):
+        NearDuplicates(column="text", **given)

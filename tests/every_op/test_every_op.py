@@ -234,7 +234,9 @@ def test_the_docs_say_what_becomes_of_empty_sequences(op):
 SEVERAL_COLUMNS = {"isin_within", "labels_of_tokens", "ngram_overlap", "truncate_together"}
 """Ops of columns of which each comes with its own lengths: data, lengths, then the next column."""
 OWN_NAMES = {"group_order", "product_within", "route_topk", "run_lengths", "starts_to_lengths"} | {
+    "prefix_tree",
     "token_offsets",
+    "tree_paths",
     "word_offsets",
 }
 """Ops whose sequences are of places, or of runs, under their own names."""

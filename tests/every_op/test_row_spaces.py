@@ -108,8 +108,13 @@ def picked(rows, by, by_after):
     return np.array([np.flatnonzero(old == row)[0] for row in new], int)
 
 
-BY_ORDER = {"first_of_equal", "group_order", "route_topk", "positions_by_id", "unroute"}
-"""Ops whose rows keep their places, but whose values count the rows before them."""
+BY_ORDER = {"distinct_sequences", "first_of_equal", "group_order", "prefix_tree"} | {
+    "route_topk",
+    "positions_by_id",
+    "tree_paths",
+    "unroute",
+}
+"""Ops whose rows keep their places, but whose values count, or name, the rows before them."""
 
 
 @pytest.mark.slow

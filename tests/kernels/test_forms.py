@@ -58,6 +58,7 @@ ROWS = {
     "multiply_segments": (
         "x", ["f4", "f8"], lambda rows: (rows.reshape(2, 1), np.zeros((2, 1, 1), rows.dtype), TWO, False),
     ),
+    "distinct_sequences": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "fill_packed": (
         "data", [*NUMBERS, *TIMES, *OTHERS],
@@ -143,8 +144,10 @@ COUNTED = {
     "lengths_to_segment_ids": lambda lengths: (lengths,),
     "max_length": lambda lengths: (lengths,),
     "offsets_to_lengths": lambda offsets: (offsets,),
+    "prefix_tree": lambda data: (data, A([1, 1]), None, 1),
     "plan_packing": lambda lengths: (lengths, 5, "concat", 0),
     "segment_ids_to_lengths": lambda ids: (ids, None),
+    "tree_paths": lambda lengths: (A([-1, 0]), lengths),
 }
 
 

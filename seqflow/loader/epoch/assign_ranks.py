@@ -137,11 +137,13 @@ def upcoming(
     assignment: Assignment,
     skips: Skips,
     reach: Callable[[int], tuple[int, int, int]] | None = None,
+    stop: int | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Yield stream and position of the windows with rows for a rank, from kept row `index` on, in order, to
     read ahead.
 
-    `reach` gives stream, first and last window of a row that is balanced with others. If batches are
+    `reach` gives stream, first and last window of a row that is balanced with others. Rows from `stop` on are not
+    read. If batches are
     counted while they are read, yield all windows from the first unplanned one on, without an end.
     """
     if not table.counted:
@@ -150,7 +152,8 @@ def upcoming(
         return
     seen = [-1] * len(table.streams)
     # a given total may exceed the batches by any amount: `find` refuses the first missing row
-    kept = skips.kept_before(min(table.total or 0, table.turns.total or 0))
+    rows = min(table.total or 0, table.turns.total or 0)
+    kept = skips.kept_before(rows if stop is None else min(rows, stop))
     stride = min(assignment.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
     for low in range(index + assignment.rank, kept, stride * _AT_ONCE):
         indices = np.arange(low, min(kept, low + stride * _AT_ONCE), stride)

@@ -21,7 +21,7 @@ from seqflow.identity.content import cache_folder, digest_of_text
 from seqflow.json_schema import LARGEST_COUNT, is_count, matches_schema
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.identity import LoaderIdentity, check_same
-from seqflow.loader.order.recipe import Recipe
+from seqflow.loader.order.recipe import BATCHES, Recipe
 from seqflow.loader.order.windows import BlockSlice, Slices, Window
 from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
@@ -54,6 +54,12 @@ class LengthsIndex:
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
         """Return the number of batches of each window."""
         return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
+
+    def rows_of_batches(self, recipe: Recipe, window: Window, epoch: int) -> Array:
+        """int64: the rows that begin in each batch of a window; cut rows begin in that of their first piece."""
+        plan, lengths = recipe.batch, self._in_order(recipe, window, epoch)
+        sizes = plan.batch_sizes(lengths, recipe.key(epoch, BATCHES, window.number))
+        return sizes[: plan.count(lengths), -1]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """Return the share of cells of a window's batches that holds tokens; None if they have no cells."""

@@ -224,8 +224,9 @@ class Totals:
     each piece.
     """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.texts = dict(texts)
+    def __init__(self, texts: Mapping[str, str], *, apart: bool = False) -> None:
+        self.texts, self.apart = dict(texts), apart
+        """Expressions by name; whether batches have the values of each batch of their step, for others to sum."""
         self._expressions = {name: Expression(text) for name, text in self.texts.items()}
         self._elements: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
         """For the rows of a window, the value of each element, by name."""
@@ -233,6 +234,14 @@ class Totals:
     def __reduce__(self) -> "tuple[type[Totals], tuple[dict[str, str]]]":
         """Make another process start without the elements: it has its own rows."""
         return Totals, (self.texts,)
+
+    def check_sum(self, name: str, step: int, total: int | float) -> None:
+        """Raise BatchPlanError when 64 bits do not hold the total of a step."""
+        if isinstance(total, int) and not -(2**63) <= total < 2**64:
+            raise BatchPlanError(
+                f"totals: {name} of step {step} is {total}, expected an integer of 64 bits\n"
+                f"  write {self.texts[name]} * 1.0 for a floating-point number"
+            )
 
     @property
     def inputs(self) -> set[str]:

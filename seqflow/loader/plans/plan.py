@@ -279,10 +279,13 @@ class BatchPlan(ABC):
         """Return the number of batches of a window whose rows have these sizes."""
         return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
 
-    def batch_sizes(self, sizes: Array) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+    def batch_sizes(self, sizes: Array, key: int = 0) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, ordered by `key`.
+
+        Short batches, which `drop_last` omits, come last.
+        """
         selection = self.select(sizes)
-        return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, 0)))
+        return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, key)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name of the plan and its fields as JSON values, which states contain."""

@@ -51,6 +51,8 @@ class RunOptions:
     """Whether windows number their rows."""
     assignment: Assignment = ALL_BATCHES
     skips: Skips = NO_SKIPS
+    stop: int | None = None
+    """Number of the batch before which the run ends, whatever follows it; None is the end of the epoch."""
     parts: Parts | None = None
     """Parts of the windows of the only stream; they are requested one after another."""
     numbering: Numbering = OWN_NUMBERS
@@ -94,6 +96,9 @@ class Run(Protocol):
 
     def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
         """Return the task of a row, after which a run goes on at row `following`; None if that requires waiting."""
+
+    def rows_passed(self, number: int) -> int | None:
+        """Return the data rows to count for a skipped row, if they are known without reading; otherwise None."""
 
     def first(self) -> Run:
         """Return a run for tasks of the first rows of the epoch, which a resumed run may not have."""
@@ -152,7 +157,11 @@ class Iteration:
     def __init__(self, run: Run, start: Place, run_options: RunOptions) -> None:
         self.run, self._start = run, start
         self._workers, self._stats = run_options.workers, run_options.stats
-        self._assignment, self._skips = run_options.assignment, run_options.skips
+        self._assignment, self._skips, self._stop = (
+            run_options.assignment,
+            run_options.skips,
+            run_options.stop,
+        )
         self._index = self._assignment.first(self._skips.kept_before(start.batch))
         """First row of the next round, counted over kept rows."""
         self._passed_until = start.batch
@@ -172,7 +181,8 @@ class Iteration:
             self._workers.check_process()
             self._make_ahead(wait=True)
             if not self._ahead:
-                run.end(self)
+                if self._stop is None:  # otherwise rows that are left are those of later batches
+                    run.end(self)
                 return
             future = self._ahead.popleft()
             chunk = self._workers.result(future)
@@ -224,6 +234,8 @@ class Iteration:
     def _next(self, *, wait: bool) -> Any | None:
         """Return the next task; None if that requires waiting, and after the last."""
         assignment, skips, run = self._assignment, self._skips, self.run
+        if self._stop is not None and skips.number(self._index + assignment.rank) >= self._stop:
+            return None
         if skips and not self._pass_over(wait=wait):
             return None
         while isinstance(found := assigned_entry(run.table, self._index, assignment, skips), Missing):
@@ -274,9 +286,12 @@ class Iteration:
             if not found:  # a span may be longer than any epoch
                 break
             if number % assignment.stride == assignment.first(0) + assignment.rank:
-                task = task_at(run, number, wait=wait)
-                if task is None:
-                    return False
-                self.rows_passed += task.size.begun
+                rows = run.rows_passed(number)
+                if rows is None:
+                    task = task_at(run, number, wait=wait)
+                    if task is None:
+                        return False
+                    rows = task.size.begun
+                self.rows_passed += rows
             self._passed_until = number + 1
         return True

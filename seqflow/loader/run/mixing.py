@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,6 +27,7 @@ from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.balanced_pools import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
+from seqflow.loader.run.derived import Derived
 from seqflow.loader.run.iterator import Iteration, RunOptions, task_at
 from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
 from seqflow.loader.run.making import BatchResult, LoadedBatch
@@ -144,6 +146,20 @@ class MixPipeline:
             (self.names[member], self.members[member].of_epoch(epoch), part)
             for member, *_, part in task.parts
         ]
+
+    @property
+    def derived(self) -> Mapping[str, Derived]:
+        """Tensors of its batches that follow from lengths, by name; none if sources differ in them."""
+        first, *others = (one.derived for one in self.members)
+        return first if all(one == first for one in others) else {}
+
+    def all_batches(self, size: int = 1) -> "MixPipeline":
+        """Return the same mix for all batches of its epochs, as `Pipeline.all_batches` does."""
+        found = copy(self)
+        found.members = [one.all_batches() for one in self.members]
+        found.assignment, found.skip, found.steps_of = ALL_BATCHES, (), size
+        found.totals = None if self.totals is None else Totals(self.totals.texts, apart=True)
+        return found
 
     def end_epoch(self) -> None:
         """Do nothing at the end of an epoch: sources that were read in part make no index."""
@@ -342,6 +358,7 @@ class MixRun:
             run_options = replace(
                 self._run_options, handlers=[self._run_options.handlers[member]], stats=self._of_members[member],
                 assignment=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
+                stop=None,
             )  # fmt: skip
             self._runs[member, number] = self.mix.members[member].run(place, run_options)
         return self._runs[member, number]
@@ -386,7 +403,8 @@ class MixRun:
             return self.first()._totals_of(step, size, wait=True)
         totals, mix = self.mix.totals, self.mix
         assert totals is not None
-        rows: list[MixRow] = []
+        numbers: list[int] = []
+        counts: list[int] = []
         tasks: list[BatchTask] = []
         for number in range(step * size, (step + 1) * size):
             while isinstance(row := self.table.find(number), Missing):
@@ -397,16 +415,20 @@ class MixRun:
             parts = self._parts_of(row, wait=wait)
             if parts is None:
                 return None
-            rows += [row] * len(parts)
+            numbers.append(row.number)
+            counts.append(len(parts))
             tasks += [task for *_, task in parts]
         spans = [Span(task.batches, task.number, task.number + 1) for task in tasks]
         of_spans = [totals.of(span, self.without, of_rows=False) for span in spans]
         handed = HandedOut(totals, self.skips, self.skips.kept_before(self.start.batch))
-        numbers, ones = np.array([row.number for row in rows]), np.ones(len(rows), np.int64)
-        while isinstance(kept := handed.are(numbers, mix.assignment.ranks, self.table), Missing):
+        while isinstance(kept := handed.are(np.array(numbers), mix.assignment.ranks, self.table), Missing):
             if not self.plan(kept, wait=wait):
                 return None
-        return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
+        steps = np.full(len(numbers), step)
+        return handed.sums(of_spans, steps, np.array(counts), np.arange(len(tasks)), kept)[step]
+
+    def rows_passed(self, number: int) -> None:
+        """Return None: to count the rows of a skipped batch, it is planned."""
 
     def first(self) -> "MixRun":
         """Return a run that makes the first rows of the epoch again. It changes neither places nor counts."""

@@ -5,7 +5,9 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
@@ -37,6 +39,7 @@ from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import StreamWindows, Windows, assign_windows, cut_windows
 from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
+from seqflow.loader.run.derived import Derived, derived_tensors
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
 from seqflow.loader.run.reading import read_slices
@@ -50,6 +53,8 @@ from seqflow.record.selection import select_schema
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False, repr=False)
@@ -79,6 +84,10 @@ class Pipeline:
     def _connect(self, whole: Indexing | None = None) -> None:
         self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
         self._kept, self._index = KeptWindow(), None
+        self._windows: dict[int, Sequence[Windows]] = {}
+        """Windows of each stream, in the last epochs."""
+        self._counts: dict[int, Sequence[list[int] | None]] = {}
+        """Numbers of batches of each of these windows, if an index counts them."""
         if self.index is not None:
             self._index = Indexing(self.index, self.identity, self._planned_lengths, self._measure, whole)
 
@@ -108,7 +117,7 @@ class Pipeline:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings without what has been read."""
-        return vars(self) | {"_kept": KeptWindow()}
+        return vars(self) | {"_kept": KeptWindow(), "_windows": {}, "_counts": {}}
 
     @property
     def epochs_differ(self) -> bool:
@@ -133,6 +142,41 @@ class Pipeline:
         found.recipe = replace(self.recipe, member=number, of_rows=of_rows, counted=all_counted)
         found._connect()
         return found
+
+    def all_batches(self, size: int = 1) -> "Pipeline":
+        """Return the same pipeline for all batches of its epochs in order, each in memory of its own.
+
+        Without a balance a step has `size` batches. Totals are the values of each batch of a step, for clients
+        that sum those they hand out.
+        """
+        found = copy(self)
+        found.assignment, found.skip, found.steps_of = ALL_BATCHES, (), size
+        found.prefetch = replace(self.prefetch, reuse=False)
+        found.totals = None if self.totals is None else Totals(self.totals.texts, apart=True)
+        return found
+
+    def first_batches(self, epoch: int, windows: int) -> tuple[Array, int] | None:
+        """Return the first batch, int64, of each run of so many consecutive windows, and the number of batches.
+
+        A run is read without the others; pools of steps are not cut. With several streams, which take turns,
+        the epoch is one run. Return None if batches are not counted before reading.
+        """
+        table = self.table(epoch, counted=True)[1]
+        if not table.counted or table.total is None:
+            return None
+        firsts = np.zeros(1, np.int64)
+        if len(table.streams) == 1:
+            firsts = np.frombuffer(table.streams[0].firsts, np.int64)[:-1:windows]
+            if (steps := self.steps()) is not None:
+                # without a number of steps, a pool has those that begin in one window: runs would cut them
+                pool = 0 if steps.pool is None else steps.size * steps.pool
+                firsts = -(-firsts // pool) * pool if pool else firsts[:1]
+        return np.unique(firsts[firsts < max(1, table.total)]), table.total
+
+    @property
+    def derived(self) -> Mapping[str, Derived]:
+        """Tensors of its batches that follow from lengths, by name."""
+        return derived_tensors(self.recipe)
 
     # Iterating
 
@@ -283,6 +327,7 @@ class Pipeline:
         """
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
+        self._counts.clear()
         return self._index.read(anew=anew, update=update, measure=measure)
 
     @property
@@ -303,7 +348,11 @@ class Pipeline:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             found = cut_windows(recipe.slices(), recipe.window)
             return StreamWindows(found=found), Table([StreamOrder(None)], self._given_total())
-        of_streams = assign_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
+        of_streams = _kept_of_epoch(
+            self._windows,
+            epoch,
+            lambda: assign_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams),
+        )
         return StreamWindows(of_streams), self._table_of(of_streams, epoch, counted)
 
     def _given_total(self) -> int | None:
@@ -326,7 +375,11 @@ class Pipeline:
         # a missing index is made here only if counts are needed: an epoch makes it while it reads
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
-            counts = [lengths.counts(recipe, windows, epoch) for windows in of_streams]
+            counts = _kept_of_epoch(
+                self._counts,
+                epoch,
+                lambda: [lengths.counts(recipe, windows, epoch) for windows in of_streams],
+            )
         streams = [
             StreamOrder(len(windows), count) for windows, count in zip(of_streams, counts, strict=True)
         ]
@@ -471,6 +524,20 @@ class Pipeline:
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
+
+
+_KEPT_EPOCHS = 2
+"""Number of epochs whose windows and counts are kept: batches of two may be asked for at one time."""
+
+
+def _kept_of_epoch(kept: dict[int, T], epoch: int, make: Callable[[], T]) -> T:
+    """Return what is kept for an epoch, made if it is not kept yet; the oldest is dropped."""
+    found = kept.get(epoch)
+    if found is None:
+        found = kept[epoch] = make()
+        while len(kept) > _KEPT_EPOCHS:
+            kept.pop(next(iter(kept)), None)
+    return found
 
 
 def _resumed(table: Table, layout: StreamWindows, start: Position) -> Table:

@@ -218,7 +218,7 @@ class WindowReader:
                 assert window.num_rows is not None  # the stream was counted by them
                 ledger: Ledger | None = Ledger.of_source(window.num_rows, window.filtered)
             else:
-                ledger = self.maker.known(window)
+                ledger = self.maker.known(window, self._plan.start.epoch)
             if ledger is None:
                 self.get(address, wait=True)
             else:

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
+from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.assign_ranks import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
-from seqflow.loader.epoch.table import BatchEntry, Missing, StreamOrder, Table
+from seqflow.loader.epoch.table import BatchEntry, Missing, RowStream, StreamOrder, Table
 from seqflow.loader.run.iterator import EpochPlan, Iteration, Run, RunOptions
 from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
 from seqflow.loader.run.making import BatchMaker, BatchResult, finished_batch
@@ -30,7 +31,7 @@ class SourceRun:
         # parts cut pools: those of a later part are not known yet; of single rows there are too many
         cuts = run_options.parts is not None or maker.recipe.of_rows
         reach = None if epoch.steps is None or cuts else self._reach
-        ahead = upcoming(epoch.table, assignment.first(first), assignment, skips, reach)
+        ahead = upcoming(epoch.table, assignment.first(first), assignment, skips, reach, run_options.stop)
         self._windows = WindowReader(epoch, maker, run_options, ahead)
         if damaged := maker.recipe.source.damaged:
             self._windows.add_damage(damaged)
@@ -49,6 +50,8 @@ class SourceRun:
         self._rounds = number, assignment.world_size
         """The epoch, and the number of ranks in its rounds."""
         self._first: Run | None = None
+        self._passed_window: tuple[tuple[int, int], Array | None] = (-1, -1), None
+        """The last window with a skipped batch, and the rows of its batches, if they are known without reading."""
 
     @property
     def table(self) -> Table:
@@ -82,6 +85,27 @@ class SourceRun:
             return None
         windows, batches, number = found
         return BatchTask(row, windows, batches, number, batches.size(number), following)
+
+    def rows_passed(self, number: int) -> int | None:
+        """Return the rows of a skipped batch; None if its window must be read for that. Its windows are counted."""
+        row = self.table.find(number)
+        if not self.table.counted or self.steps is not None or not isinstance(row, BatchEntry):
+            return None
+        stream = self.table.streams[row.stream]
+        if isinstance(stream, RowStream):
+            rows = sum(stop - start for _, start, stop in row.pieces)
+        else:
+            address = row.stream, row.window
+            if self._passed_window[0] != address:
+                window = self.epoch.layout.window(address)
+                assert window is not None
+                self._passed_window = address, self._windows.maker.known_rows(window, self.epoch.start.epoch)
+            known = self._passed_window[1]
+            if known is None:
+                return None
+            rows = known.item(row.inside)
+        self._windows.pass_over(row.stream, [piece[0] for piece in row.pieces])
+        return rows
 
     def first(self) -> Run:
         """Return a run that gives the first rows; their windows are planned again if this run no longer has them."""

@@ -2,13 +2,13 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.assign_ranks import AnyTable, Skips, StepPool, Steps
 from seqflow.loader.epoch.ranks import Ranks
@@ -181,24 +181,30 @@ class HandedOut:
 
     def sums(
         self, of_spans: Sequence[Mapping[str, Array]], steps: Array, counts: Array, items: Array, kept: Array
-    ) -> dict[int, dict[str, int | float]]:
+    ) -> dict[int, dict[str, Any]]:
         """Return, for each step, the totals over its `kept` batches; raise BatchPlanError when 64 bits do not
-        hold one.
+        hold one. Totals that are kept apart are lists of the values of each batch instead.
         """
         of_item, is_kept = np.repeat(steps, counts), np.repeat(kept, counts)
-        totals: dict[int, dict[str, int | float]] = {int(step): {} for step in np.unique(steps)}
-        for name, text in self.totals.texts.items():
+        totals: dict[int, dict[str, Any]] = {int(step): {} for step in np.unique(steps)}
+        for name in self.totals.texts:
             found = wide(np.concatenate([one[name] for one in of_spans])[items])
+            if self.totals.apart:
+                for of_step, values in zip(steps.tolist(), _values_of_batches(found, counts), strict=True):
+                    totals[of_step].setdefault(name, []).append(values)
+                continue
             sums = np.zeros(len(totals), found.dtype)
             np.add.at(sums, of_item[is_kept] - steps[0], found[is_kept])
             for of_step, total in zip(totals, sums.tolist(), strict=True):
-                if isinstance(total, int) and not -(2**63) <= total < 2**64:
-                    raise BatchPlanError(
-                        f"totals: {name} of step {of_step} is {total}, expected an integer of 64 bits\n"
-                        f"  write {text} * 1.0 for a floating-point number"
-                    )
+                self.totals.check_sum(name, of_step, total)
                 totals[of_step][name] = total
         return totals
+
+
+def _values_of_batches(items: Array, counts: Array) -> Iterator[list[int | float]]:
+    """Yield the values of each batch, one after another: numbers to add in this order, as floats round."""
+    for values in np.split(items, np.cumsum(counts)[:-1]):
+        yield values.tolist() if values.dtype.kind == "f" else [sum(values.tolist())]
 
 
 def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:

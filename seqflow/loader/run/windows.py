@@ -548,11 +548,11 @@ class WindowMaker:
         ledger.seconds_planning = timer.seconds
         return OpenWindow(window, rows, batches, ledger, lengths)
 
-    def known(self, window: Window) -> Ledger | None:
-        """Return the ledger of a window without batches, from the listing and the index; None if it must be read.
+    def known(self, window: Window, epoch: int) -> Ledger | None:
+        """Return the ledger of a window from the listing and the index; None if it must be read.
 
         It is known if no row can be bad or left out by `keep`, and `prepare` keeps the number of rows. Then each
-        row is omitted by its length, or dropped.
+        row is in a batch, or omitted by its length, or dropped.
         """
         if self.index is None or self.recipe.omits_rows:
             return None
@@ -562,8 +562,15 @@ class WindowMaker:
             return None
         ledger = Ledger.of_source(len(lengths), window.filtered)
         move(ledger, selection.skipped, "rows_left", "skipped")
-        move(ledger, ledger.rows_left, "rows_left", "dropped")
+        rows = int(self.index.rows_of_batches(self.recipe, window, epoch).sum())
+        move(ledger, ledger.rows_left - rows, "rows_left", "dropped")
         return ledger
+
+    def known_rows(self, window: Window, epoch: int) -> Array | None:
+        """int64: the rows that begin in each batch of a window whose ledger is known; None if it must be read."""
+        if self.index is None or self.known(window, epoch) is None:
+            return None
+        return self.index.rows_of_batches(self.recipe, window, epoch)
 
     def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
         """Yield the source rows of some of these ranges that a condition, the batch plan, or `net` refuses.

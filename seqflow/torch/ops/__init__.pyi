@@ -240,6 +240,14 @@ def dequantize_rowwise(table: Tensor, *, bits: int = 8, scale: Literal['float32'
 
 def discounted_sum_within(x: Tensor, discount: Tensor, lengths: Tensor, last: Tensor | None = None, *, gamma: float = 1.0, reverse: builtins.bool = True) -> Tensor: ...
 
+class DistinctSequencesResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+    row: Tensor
+    first: Tensor
+
+def distinct_sequences(data: Tensor, lengths: Tensor, keys: Tensor | None = None) -> DistinctSequencesResult: ...
+
 def div(x: Tensor, y: Tensor) -> Tensor: ...
 
 class DropoutResult(NamedTuple):
@@ -809,6 +817,14 @@ def positions_by_id(ids: Tensor) -> Tensor: ...
 
 def pow(x: Tensor, y: Tensor) -> Tensor: ...
 
+class PrefixTreeResult(NamedTuple):
+    kept: Tensor
+    node_lengths: Tensor
+    parents: Tensor
+    rows: Tensor
+
+def prefix_tree(data: Tensor, lengths: Tensor, keys: Tensor | None = None, *, min_shared: int = 1) -> PrefixTreeResult: ...
+
 class PrependTokenResult(NamedTuple):
     values: Tensor
     lengths: Tensor
@@ -1154,6 +1170,15 @@ def topk_within(data: Tensor, scores: Tensor, lengths: Tensor, *, k: int) -> Top
 def train_tokenizer(data: Tensor, lengths: Tensor, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: str | collections.abc.Sequence[str] = (), errors: Literal['strict', 'replace'] = 'strict') -> Tensor: ...
 
 def transpose(x: Tensor, *, perm: int | collections.abc.Sequence[int] | None = None) -> Tensor: ...
+
+class TreePathsResult(NamedTuple):
+    keys: Tensor
+    path_lengths: Tensor
+    positions: Tensor
+    previous: Tensor
+    until: Tensor
+
+def tree_paths(parents: Tensor, node_lengths: Tensor) -> TreePathsResult: ...
 
 class TrimDatasetResult(NamedTuple):
     values: Tensor

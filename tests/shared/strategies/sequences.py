@@ -85,13 +85,42 @@ def _unmaskable(draw: Any, op: Any = None) -> Call:
     return {"values": [values(draw, dtype, shape) for shape in shapes], "mask": masks}, {}
 
 
+@st.composite
+def repeating(draw: Any, op: Any = None) -> Call:
+    """Sequences of which some are equal, or begin alike, with a key for each content."""
+    dtype = draw(st.sampled_from(["float32", "int64", "uint8", "bool"]))
+    contents = draw(st.lists(st.lists(st.integers(0, 1), max_size=4), min_size=1, max_size=4))
+    chosen = draw(st.lists(st.integers(0, len(contents) - 1), max_size=6))
+    flat = [element for i in chosen for element in contents[i]]
+    lengths = np.array(
+        [len(contents[i]) for i in chosen], draw(st.sampled_from(["int32", "int64", "uint16"]))
+    )
+    keys = np.array(chosen, draw(st.sampled_from(["int64", "float32"])))
+    return {"data": np.array(flat, dtype), "lengths": lengths, "keys": keys}, {}
+
+
+@st.composite
+def _trees(draw: Any, op: Any = None) -> Call:
+    """Segments in preorder; some are empty."""
+    sizes = draw(lengths_arrays())
+    path, parents = [], []
+    for i in range(len(sizes)):
+        path = path[: draw(st.integers(0, len(path)))]
+        parents.append(path[-1] if path else -1)
+        path.append(i)
+    return {"parents": np.array(parents, np.int64), "node_lengths": sizes}, {}
+
+
 SEQUENCES = {
     "boolean_unmask": _unmaskable,
     "concat_sequences": _joinable,
+    "distinct_sequences": repeating,
     "interleave": _joinable,
+    "prefix_tree": repeating,
     "reshape_sequences": _reshapable,
     "scatter_sequences": _scattered,
     "shard_sequences": _shards,
     "slice_sequences": _slices,
+    "tree_paths": _trees,
     "unshard_sequences": _shards,
 }

@@ -61,6 +61,7 @@ NB_MODULE(_native, module) {
   bind_recurrent(module);
   bind_reductions(module);
   bind_scans(module);
+  bind_sharing(module);
   bind_softmax(module);
   bind_spreading(module);
   bind_tensors(module);

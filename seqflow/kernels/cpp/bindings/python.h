@@ -163,6 +163,7 @@ void bind_quantized(nb::module_ &module);
 void bind_recurrent(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
 void bind_scans(nb::module_ &module);
+void bind_sharing(nb::module_ &module);
 void bind_softmax(nb::module_ &module);
 void bind_spreading(nb::module_ &module);
 void bind_tensors(nb::module_ &module);

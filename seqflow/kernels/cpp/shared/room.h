@@ -32,6 +32,7 @@ class Room {
   Room(const Room &) = delete;
   Room &operator=(const Room &) = delete;
   T &operator[](int64_t i) { return memory[i]; }
+  const T &operator[](int64_t i) const { return memory[i]; }
   T *data() { return memory; }
 
  private:
