@@ -6,9 +6,8 @@ from seqflow.errors import ExpressionError, JobError, LodError, NetError, OpErro
 from seqflow.executor import run
 from seqflow.expression import Expression
 from seqflow.kernels import info
-from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed, Pad, Prefetch, Ranks, Rows, Schedule, Shuffle, TokenBudget
+from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed, Pad, Prefetch, Ranks, Rows, Schedule, Shuffle, TokenBudget, verdict
 from seqflow.loader.from_rows import from_rows
-from seqflow.loader.verdict import verdict
 from seqflow.lod import LoD
 from seqflow.map_features import features, pool_features
 from seqflow.memory_pages import large_pages

@@ -25,7 +25,7 @@ from seqflow.loader.run.making import Trace, trace_task, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.verdict import Settings, Verdict, verdict_of
+from seqflow.loader.verdicts import Settings, Verdict, verdict_of
 from seqflow.names_elsewhere import explains_missing, instead
 from seqflow.net import Net
 from seqflow.record import Record
@@ -343,9 +343,12 @@ class EpochBatches:
         The iteration may be running, or have been left early. There is no verdict before 20 steps, and none of
         batches that worker processes of a DataLoader hand out. `sf.verdict` joins those of several ranks.
         """
+        return verdict_of(self._stats.timings, self._settings(), self._replayed)
+
+    def _settings(self) -> Settings:
         members = self.pipeline.members
         prepares = (one.recipe.prepare for one in members)
-        settings = Settings(
+        return Settings(
             self.pipeline.threads,
             sum(one.recipe.memory for one in members),
             any(one is not None and not isinstance(one, Net) for one in prepares),
@@ -353,7 +356,6 @@ class EpochBatches:
             self.rank,
             self.world_size,
         )
-        return verdict_of(self._stats.timings, settings, self._replayed)
 
     def replay(self, steps: int = 50) -> Replay:
         """Return the first batches of the coming epoch in memory; the position of the loader does not change.

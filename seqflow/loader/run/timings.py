@@ -147,8 +147,6 @@ class Timings:
     """Bytes of the largest of them."""
     consumer: StageTimes = field(default_factory=StageTimes)
     """Own work of the consumer; only of sampled steps."""
-    inside: StageTimes = field(default_factory=StageTimes)
-    """Time of the consumer inside the loader; only of sampled steps."""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     helper: HelperTimes = field(default_factory=HelperTimes)
     started: float = 0.0
@@ -160,8 +158,8 @@ class Timings:
     """Time at which the last batch was handed out, or the next one requested."""
     _own: float = 0.0
     _before: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    _sampled: tuple[float, float] | None = None
-    """Processor time and delay of the consumer, if this step is sampled."""
+    _sampled: float | None = None
+    """Processor time of the consumer when the last batch was handed out, if this step is sampled."""
 
     def begin(self, helper: HelperTimes) -> None:
         """Begin an iteration, whose iterating thread waits and helps as `helper` counts."""
@@ -188,11 +186,9 @@ class Timings:
             self.steps.append(step)
             self.num_steps += 1
             self.sums = [total + part for total, part in zip(self.sums, step, strict=True)]
-            if self._sampled is not None:
-                self._sample(self.inside, whole)
         self._before = inside
         is_sampled = self.num_steps < _FIRST or self.num_steps % _STEPS == 0
-        self._sampled = (thread_time(), run_queue_delay()) if is_sampled else None
+        self._sampled = thread_time() if is_sampled else None
         if now > self._due and self.report is not None:
             self._due = now + self.each
             self.report()
@@ -203,16 +199,9 @@ class Timings:
         now = perf_counter()
         self._own, self._at = now - self._at, now
         if self._sampled is not None:
-            self._sample(self.consumer, self._own)
-
-    def _sample(self, times: StageTimes, seconds: float) -> None:
-        assert self._sampled is not None
-        before, self._sampled = self._sampled, (thread_time(), run_queue_delay())
-        times.calls += 1
-        times.seconds += seconds
-        times.sampled_seconds += seconds
-        times.cpu_seconds += self._sampled[0] - before[0]
-        times.sampled_delay += self._sampled[1] - before[1]
+            self.consumer.calls += 1
+            self.consumer.seconds += self._own
+            self.consumer.cpu_seconds += thread_time() - self._sampled
 
     def add_window(self, nbytes: int, tasks: int, asked: float, ready: float, needed: float) -> None:
         """Add a window that was opened, by its bytes and times of `perf_counter`."""

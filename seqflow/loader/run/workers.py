@@ -15,7 +15,7 @@ from seqflow import kernels
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import OpError
 from seqflow.fork_locks import call_in_child
-from seqflow.loader.run.timings import HelperTimes
+from seqflow.loader.run.timings import HelperTimes, run_queue_delay
 from seqflow.output import MAX_THREADS
 
 
@@ -148,11 +148,13 @@ class Workers:
         """Return the result of a task that a thread runs, or its exception."""
         if future.done():
             return future.result()
-        started = perf_counter()
+        started, delay = perf_counter(), run_queue_delay()
         try:
             return future.result()
         finally:
-            self.times.waited += perf_counter() - started
+            # without the time in which the result was there, and this thread had no core
+            delay = run_queue_delay() - delay
+            self.times.waited += max(0.0, perf_counter() - started - delay)
 
     def check_process(self) -> None:
         """Raise OpError in a forked child, which has none of the threads."""

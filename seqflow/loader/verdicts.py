@@ -41,7 +41,7 @@ _ADVICE = {
     "first window": "a smaller window, or an order without one exact shuffle",
     "rank": "look at the verdict of that rank",
 }
-"""What to do where no option of the loader helps."""
+"""Advice for limits that no option of the loader changes."""
 _SMALL, _LATE, _LOCKED, _FIRST, _GAIN = 0.05, 0.6, 0.7, 0.25, 0.05
 """Shares: of a step that does not count, of waiting for late windows, of a step for which a lock is held, of the time
 of the first batch, and of a gain that is named."""
@@ -150,10 +150,8 @@ class _Judged:
         self.timings, self.settings, self.replayed = timings, settings, replayed
         self.step = StepTimes(*(total / timings.num_steps for total in timings.sums))
         self.seconds = sum(self.step)
-        inside = timings.inside
-        delay = inside.sampled_delay / max(1, inside.calls)
-        self.wait = max(0.0, self.step.wait + self.step.helped - delay)
-        """Seconds of a step that the consumer waits or helps, without those in which it had no core."""
+        self.wait = self.step.wait + self.step.helped
+        """Seconds of a step that the consumer waits or helps."""
         self.batches = (timings.num_steps + 1) / max(1.0, timings.num_released + settings.streams)
         """Batches of a window."""
         self.work = self._work()
@@ -167,10 +165,10 @@ class _Judged:
         return 1 / max(1, stages["plan"].calls) / self.batches
 
     def _work(self) -> dict[str, float]:
-        """Return the seconds of work of each stage for a step, in all threads, without waiting for a core."""
+        """Return the seconds of work of each stage for a step, in all threads."""
         found: dict[str, float] = {}
         for name, stage in self.timings.stages.items():
-            seconds = max(0.0, stage.seconds - stage.delay_seconds) * self._of_batch(name)
+            seconds = stage.seconds * self._of_batch(name)
             if name == "read":
                 waits = min(seconds, stage.waiting_seconds * self._of_batch(name))
                 found |= {"store": waits, "decode": seconds - waits}
@@ -197,15 +195,15 @@ class _Judged:
         if work["store"] + work["decode"] >= max(in_threads.values()):
             return "store" if work["store"] > _LATE * (work["store"] + work["decode"]) else "decode"
         most = max(in_threads, key=in_threads.__getitem__)
-        return "lock" if most == "prepare" and self._is_locked() else most
+        return "lock" if most == "prepare" and self._locked() else most
 
-    def _is_locked(self) -> bool:
-        """Return whether `prepare` is a Python function that computes: one thread at a time runs it."""
+    def _locked(self) -> float:
+        """Return the seconds of a step for which a Python function `prepare` holds the lock, if it is the limit."""
         stage, of = self.timings.stages["prepare"], self._of_batch("prepare")
-        computes = stage.cpu_seconds + stage.delay_seconds
+        computes = (stage.cpu_seconds + stage.delay_seconds) * of
         # a function that waits for a service gives the lock to other threads
-        is_busy = computes * of > _LOCKED * self.seconds and stage.waiting_seconds < 3 * stage.cpu_seconds
-        return self.settings.python_prepare and is_busy
+        is_busy = computes > _LOCKED * self.seconds and stage.waiting_seconds < 3 * stage.cpu_seconds
+        return computes if self.settings.python_prepare and is_busy else 0.0
 
     def predict(
         self, threads: int | None = None, room: int | None = None, without: str | None = None
@@ -222,14 +220,18 @@ class _Judged:
             work["make"] + work["net"], own,
         )  # fmt: skip
         found = simulate(given, threads, self.room if room is None else room)
-        return max(found, self._cpu_seconds(work) / self.settings.cores)
+        locked = self._locked() if work["prepare"] else 0.0
+        return max(found, locked, self._cpu_seconds(work) / self.settings.cores)
 
     def _cpu_seconds(self, work: Mapping[str, float]) -> float:
-        """Return the processor time of a step, of all threads; stages without work take none."""
+        """Return the processor time of a step, of all threads; stages without work take none.
+
+        Time without a core counts too: no gain is promised from threads that would wait for one.
+        """
         stages, consumer = self.timings.stages, self.timings.consumer
         own = self.step.own * min(1.0, consumer.cpu_seconds / max(consumer.seconds, 1e-9))
         return own + sum(
-            stage.cpu_seconds * self._of_batch(name)
+            (stage.cpu_seconds + stage.delay_seconds) * self._of_batch(name)
             for name, stage in stages.items()
             if name != "list" and work["decode" if name == "read" else name]
         )
@@ -278,7 +280,7 @@ class _Judged:
             "threads": settings.threads,
             "memory": settings.memory,
             "step_seconds": self.seconds,
-            "waiting_share": self.wait / self.seconds,
+            "waiting_share": (self.wait + self.step.function) / self.seconds,
             "step": self.step._asdict(),
             "waiting": {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))},
             "first_batch_seconds": timings.first_batch,
@@ -307,6 +309,20 @@ def _json_of(stage: StageTimes) -> dict[str, float]:
     return {name: getattr(stage, name) for name in names}
 
 
+def _facts_of(rank: Any) -> Mapping[str, Any]:
+    """Return the facts of a rank; raise OpError for anything else."""
+    try:
+        found = json.loads(rank) if isinstance(rank, str) else rank
+    except ValueError:
+        found = None
+    needed = {"limit", "rank", "steps"}
+    if isinstance(found, Mapping) and found.get("limit") is not None:
+        needed |= {"last_steps"}
+    if not isinstance(found, Mapping) or needed - found.keys():
+        raise OpError("verdict: expected what verdict().to_json() gives on each rank")
+    return found
+
+
 @checked()
 def verdict(ranks: Sequence[Mapping[str, Any] | str]) -> Verdict:
     """Return the verdict of several ranks, from what `loader.verdict().to_json()` gives on each.
@@ -318,12 +334,9 @@ def verdict(ranks: Sequence[Mapping[str, Any] | str]) -> Verdict:
         ranks: Facts of each rank, as mappings or JSON texts. Raise OpError unless each is of another rank, and has a
             verdict.
     """
-    found = [json.loads(one) if isinstance(one, str) else one for one in ranks]
+    found = [*map(_facts_of, ranks)]
     if not found:
         raise OpError("verdict: ranks is empty, expected what verdict().to_json() gives on each rank")
-    for one in found:
-        if not isinstance(one, Mapping) or "limit" not in one or "rank" not in one:
-            raise OpError("verdict: expected what verdict().to_json() gives on each rank")
     numbers = [one["rank"] for one in found]
     if len({*numbers}) < len(numbers):
         raise OpError(f"verdict: ranks are {numbers}, expected each once")
