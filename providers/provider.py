@@ -255,7 +255,7 @@ class Provider:
             damage = BadFile.of(block.origin, block.index, error, self.source.rows_of(block.of_source))
             return KeptRows(schema.empty_table(), range(0), 0, damage)
 
-    def read_joined(
+    def read_together(
         self, blocks: abc.Sequence[Block], columns: abc.Sequence[str] | None, max_bytes: int
     ) -> tuple[Table, list[int]] | None:
         """Return the rows of several small blocks of one file, and how many each has; None if `read` must read them.

@@ -28,6 +28,7 @@ from seqflow.loader.run.workers import Workers
 from seqflow.loader.verdicts import Settings, Verdict, verdict_of
 from seqflow.names_elsewhere import explains_missing, instead
 from seqflow.net import Net
+from seqflow.output.quarantine import NoQuarantine, Quarantine
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
 from seqflow.thread_guards import one_at_a_time
@@ -156,12 +157,11 @@ class EpochBatches:
         """
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.assignment.world_size == 1
-        files = [one.file for one in handlers if one.write is not None]
-        bound, finished = handlers[0], False
+        bound, finished = next((one for one in handlers if one.policy.policy != "raise"), handlers[0]), False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
-                    for file in files:
+                    for file in _files_of(handlers):
                         file.publish()
                     if bound.policy.max is not None:
                         bound.check_bounds(self.stats(), at_end=False)
@@ -172,17 +172,17 @@ class EpochBatches:
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:
-            for file in files:
+            for file in _files_of(handlers):
                 file.close(finished=finished)
 
-    def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
+    def _iterate(self, handlers: list[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:
             yield from iteration
 
     @contextmanager
     def iteration(
         self,
-        handlers: Sequence[BadRowHandler],
+        handlers: list[BadRowHandler],
         stats: Stats,
         *,
         counts_on: bool = False,
@@ -346,7 +346,7 @@ class EpochBatches:
         return verdict_of(self._stats.timings, self._settings(), self._replayed)
 
     def _settings(self) -> Settings:
-        members = self.pipeline.members
+        members = [one for one in self.pipeline.members if one is not None]
         prepares = (one.recipe.prepare for one in members)
         return Settings(
             self.pipeline.threads,
@@ -367,7 +367,7 @@ class EpochBatches:
     def _replay(self, steps: int, of: Callable[[Record], Any]) -> Replay:
         if steps < 1:
             raise OpError(f"replay: steps is {steps}, expected 1 or more")
-        reuses = any(one.prefetch.reuse for one in self.pipeline.members)
+        reuses = any(one.prefetch.reuse for one in self.pipeline.members if one is not None)
         before = self._stats, self._metrics
         self._metrics = None
         try:
@@ -421,8 +421,9 @@ class EpochBatches:
 
         The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function,
         or what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
-        `skip` may change, and `prepare` may change if no row is lost or repeated: at the end of a window, and
-        if batches are counted by the rows of the source. New files are accepted too: a begun epoch ends with
+        `skip` may change, and `prepare`, `keep` and `require` may change if no row is lost or repeated: at the
+        end of a window, and if batches are counted by the rows of the source. Weights and sources of a Mix may
+        change from the batch of the state on. New files are accepted too: a begun epoch ends with
         the files of the state, and they join at the next. The plan and `window` may change at the beginning of an
         epoch.
         """
@@ -464,6 +465,11 @@ class EpochBatches:
 def _copied(batch: Record) -> Record:
     """Return the batch in memory of its own."""
     return replace(batch, tensors={name: tensor.copy() for name, tensor in batch.tensors.items()})
+
+
+def _files_of(handlers: Sequence[BadRowHandler]) -> list[Quarantine | NoQuarantine]:
+    """Return the quarantine files of all sources, of which some may be added while an epoch runs."""
+    return [one.file for one in handlers if one.write is not None]
 
 
 @contextmanager

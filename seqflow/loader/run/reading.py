@@ -19,16 +19,11 @@ from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
 from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
-from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
+from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker, read_tasks
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
 from seqflow.providers.bad_files import BadFile
 from seqflow.providers.fetching import FetchAhead
-
-NumberedSlice = tuple[int, BlockSlice]
-"""A slice of a block, and its place in the window."""
-_SMALL_BLOCK, _MOST_TOGETHER = 128 << 10, 16 << 20
-"""Bytes from which on a block is read alone, and the most bytes of small blocks that are read in one task."""
 
 
 class WindowOpening:
@@ -41,7 +36,7 @@ class WindowOpening:
         self.stage = Stage("blocks", len(window.slices), after="planning")
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
-        self._tasks = [workers.submit(partial(self._read, slices)) for slices in _read_together(window)]
+        self._tasks = [workers.submit(partial(self._read, part)) for part in read_tasks(window.slices)]
         self.asked = self.ready = perf_counter()
         """Times at which it was asked for, and was in memory."""
         self.num_tasks, self._num_done = len(self._tasks), 0
@@ -63,10 +58,10 @@ class WindowOpening:
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
-    def _read(self, slices: list[NumberedSlice]) -> None:
+    def _read(self, part: range) -> None:
         """Read small blocks, or slices of a large block, which continue where the last one ended."""
-        results = self._maker.read_all([one for _, one in slices], self._epoch)
-        for (at, _), found in zip(slices, results, strict=True):
+        results = self._maker.read_all(self.window.slices[part.start : part.stop], self._epoch)
+        for at, found in zip(part, results, strict=True):
             self._found[at] = found  # also an error: the window raises it when all its slices are counted
             with self._lock:
                 self.stage.done += 1
@@ -89,30 +84,6 @@ class WindowOpening:
         except BaseException as error:
             self._found = []
             self._future.set_exception(error)
-
-
-def _read_together(window: Window) -> Iterator[list[NumberedSlice]]:
-    """Yield the slices that one task reads: those of one block, or several small blocks.
-
-    Reading a small block holds Python's lock for most of the time: two threads that share it take twice as long.
-    """
-    together: list[NumberedSlice] = []
-    size = 0
-    for _, slices in groupby(enumerate(window.slices), key=lambda entry: entry[1].number):
-        block = list(slices)
-        is_known = block[0][1].block.nbytes is not None
-        # a block of unknown size is read alone: it may be large
-        nbytes = sum(one.nbytes for _, one in block) if is_known else _SMALL_BLOCK
-        if together and (nbytes >= _SMALL_BLOCK or size + nbytes > _MOST_TOGETHER):
-            yield together
-            together, size = [], 0
-        together += block
-        size += nbytes
-        if nbytes >= _SMALL_BLOCK:
-            yield together
-            together, size = [], 0
-    if together:
-        yield together
 
 
 class WindowReader:

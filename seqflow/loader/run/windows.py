@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.draws import Reseed, RowDraws
 from seqflow.loader.order.conditions import fulfilling, unfulfilled
+from seqflow.loader.order.groups import groups_of
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
@@ -57,8 +59,8 @@ T = TypeVar("T")
 _TRIED = 8
 """Rows at each end of a batch or block that are tried alone, to tell a wrong net from a wrong row."""
 EACH_FAILS = "all rows that were tried fail so: the net is wrong, not a row"
-_TOGETHER = 1 << 20
-"""Bytes below which small blocks of a file are read together."""
+_SMALL_BLOCK, _MOST_TOGETHER = 128 << 10, 1 << 20
+"""Bytes from which on a block is read alone, and the most bytes of small blocks that are read together."""
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
 
@@ -217,21 +219,24 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
-def _runs(slices: Sequence[BlockSlice]) -> Iterator[Sequence[BlockSlice]]:
-    """Yield slices in order: small blocks of a file that may be read together, and each other one alone."""
-    run: list[BlockSlice] = []
-    size = 0
-    for one in slices:
-        block = one.block
-        # a block of unknown size may be large
-        own = _TOGETHER if one.stop is not None or block.nbytes is None else block.nbytes
+def read_tasks(slices: Sequence[BlockSlice]) -> Iterator[range]:
+    """Yield the places of slices that one task reads: those of one block, or several small blocks.
+
+    Reading a small block holds Python's lock for most of the time: two threads that share it take twice as long.
+    """
+    first = stop = size = 0
+    for _, of_block in groupby(slices, key=lambda one: one.number):
+        block = list(of_block)
+        own = sum(one.nbytes for one in block)
+        if own >= _SMALL_BLOCK or block[0].block.nbytes is None:  # a block of unknown size may be large
+            own = _MOST_TOGETHER
         size += own
-        if run and (size >= _TOGETHER or block.origin != run[-1].block.origin):
-            yield run
-            run, size = [], own
-        run.append(one)
-    if run:
-        yield run
+        if first < stop and size >= _MOST_TOGETHER:
+            yield range(first, stop)
+            first, size = stop, own
+        stop += len(block)
+    if first < stop:
+        yield range(first, stop)
 
 
 def _result_of(run: Callable[[], T]) -> T | BaseException:
@@ -263,11 +268,28 @@ def keys_of_rows(ranges: Sequence[RowRange], rows: Array) -> Array:
     return keys
 
 
-def _taken(record: Record, numbers: RowNumbers | None, rows: Array) -> tuple[Record, RowNumbers | None]:
-    """Return some rows, in order, and their numbers in the block."""
-    if len(rows) == record.num_rows:
-        return record, numbers
-    return take_rows(record, rows), None if numbers is None else np.asarray(numbers)[rows]
+class _Prepared(NamedTuple):
+    """Prepared rows, their numbers in the block, and those of their groups; None if these are not known."""
+
+    record: Record
+    numbers: RowNumbers | None
+    groups: Array | None
+
+    def taken(self, rows: Array) -> "_Prepared":
+        """Return some rows, in order."""
+        if len(rows) == self.record.num_rows:
+            return self
+        numbers = None if self.numbers is None else np.asarray(self.numbers)[rows]
+        return _Prepared(
+            take_rows(self.record, rows), numbers, None if self.groups is None else self.groups[rows]
+        )
+
+
+def _groups_by_block(ranges: Sequence[RowRange]) -> list[Array]:
+    """Return the numbers of the groups of the rows of each block, if rows are in groups."""
+    found = groupby(ranges, key=lambda one: id(one.block))
+    parts = ([one.groups for one in of if one.groups is not None] for _, of in found)
+    return [np.concatenate(of) for of in parts if of]
 
 
 PreparedSlice = tuple[tuple[Record, ...], Ledger]
@@ -295,8 +317,6 @@ class KeptWindow:
     """The prepared rows of a source that one window holds: they are read once, and shuffled again each epoch."""
 
     slices: dict[tuple[int, int], PreparedSlice] = field(default_factory=dict)
-    joined: dict[tuple[tuple[int, int], ...], Sequence[PreparedSlice]] = field(default_factory=dict)
-    """Small blocks that were read together."""
     _rows: RowSource | None = None
     _of: Sequence[Record] = ()
     """Records that the rows come from."""
@@ -329,65 +349,68 @@ class WindowMaker:
         """Read, prepare and plan a window at once."""
         with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
             slices = []
-            for found in self.read_all(window.slices, epoch):
-                if isinstance(found, BaseException):
-                    raise found
-                slices.append(found)
-                here.done += 1
+            for part in read_tasks(window.slices):
+                for found in self.read_all(window.slices[part.start : part.stop], epoch):
+                    if isinstance(found, BaseException):
+                        raise found
+                    slices.append(found)
+                    here.done += 1
             return self.open(window, slices, epoch)
 
     def read_all(self, slices: Sequence[BlockSlice], epoch: int) -> Iterator[PreparedSlice | BaseException]:
-        """Yield for each slice what `read` returns, or the error that it raises.
+        """Yield for each slice of one task what `read` returns, or the error that it raises.
 
         The rows of small blocks may come together with those of the first of them.
         """
-        for run in _runs(slices):
-            joined = self._read_joined(run, epoch) if len(run) > 1 else None
-            if joined is None:
-                joined = (_result_of(partial(self.read, one, epoch)) for one in run)
-            yield from joined
+        for _, of_file in groupby(slices, key=lambda one: one.block.origin):
+            some = list(of_file)
+            together = self._read_together(some, epoch)
+            yield from together or (_result_of(partial(self.read, one, epoch)) for one in some)
 
-    def _read_joined(
-        self, run: Sequence[BlockSlice], epoch: int
+    def _read_together(
+        self, slices: Sequence[BlockSlice], epoch: int
     ) -> Iterable[PreparedSlice | BaseException] | None:
         """Return several small blocks of a file, read together; None if they must be read one by one.
 
         Each is prepared when it is asked for.
         """
-        recipe, kept, keys = self.recipe, self.kept or KeptWindow(), tuple([one.key for one in run])
-        is_plain = recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None
-        if is_plain and keys in kept.joined:
-            return kept.joined[keys]
-        if not kept.slices.keys().isdisjoint(keys):
+        recipe, kept, keys = self.recipe, self.kept or KeptWindow(), [one.key for one in slices]
+        if len(slices) == 1 or slices[0].stop is not None or not kept.slices.keys().isdisjoint(keys):
             return None
+        blocks = [one.block for one in slices]
         try:
-            check_unchanged(self.stamps, run[0].block.origin, recipe.source.bad_files.leaves_out)
+            check_unchanged(self.stamps, blocks[0].origin, recipe.source.bad_files.leaves_out)
             with self.timings.time("read") as timer:
-                found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
-                if found is None:
+                read = recipe.source.read_together(blocks, recipe.columns, recipe.memory)
+                if read is None:
                     return None
-                table, rows = found
+                table, rows = read
                 record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
             return None
         if bad:
             return None
         numbers = [*map(range, rows)]
-        if is_plain:  # one record: a window may have thousands of blocks
+        stops = np.cumsum(rows)[:-1].tolist()
+        groups: Sequence[Array | None] = [None] * len(rows)
+        if recipe.grouped is not None:
+            groups = np.split(groups_of(table, recipe.grouped), stops)
+        if recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None:
+            # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            of_blocks = np.array([one.key[0] for one in run], np.uint64)
+            of_blocks = np.array([one.number for one in slices], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
-            blocks = [one.block for one in run]
-            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
+            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random, groups))
             ledger.seconds_reading = timer.seconds
-            others = [_WITH_FIRST] * (len(run) - 1)
-            kept.joined[keys] = [((read_only_record(record),), ledger), *others]
-            return kept.joined[keys]
+            found = [((read_only_record(record),), ledger), *[_WITH_FIRST] * (len(blocks) - 1)]
+            kept.slices.update(zip(keys, found, strict=True))
+            return found
         ledgers = [Ledger.of_source(count, 0) for count in rows]
         ledgers[0].seconds_reading = timer.seconds
-        arguments = zip(split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, run, ledgers, strict=True)
+        parts = map(_Prepared, split_rows(record, stops), numbers, groups)
+        arguments = zip(parts, slices, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
-        return (_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True))
+        return (_result_of(partial(self._keep, *of)) for of in zip(slices, prepare, strict=True))
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""
@@ -398,7 +421,8 @@ class WindowMaker:
         if one.key not in kept:
             kept[one.key] = read()
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, kept[one.key][0])
+            records, ledger = kept[one.key]
+            self.measured.add(self.recipe, one.key, records, [one.groups for one in ledger.ranges])
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
@@ -407,26 +431,25 @@ class WindowMaker:
             return (), Ledger.of_source(0, one.filtered)
         check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
         with self.timings.time("read") as timer:
-            record, numbers, ledger = self._convert(one)
+            rows, ledger = self._convert(one)
         ledger.seconds_reading = timer.seconds
-        return self._prepared(record, numbers, one, ledger, epoch)
+        return self._prepared(rows, one, ledger, epoch)
 
-    def _prepared(
-        self, record: Record, numbers: RowNumbers, one: BlockSlice, ledger: Ledger, epoch: int
-    ) -> PreparedSlice:
+    def _prepared(self, rows: _Prepared, one: BlockSlice, ledger: Ledger, epoch: int) -> PreparedSlice:
         """Prepare the rows of a slice; tensors are read-only, because batches may share their memory."""
         with self.timings.time("prepare") as timer:
-            found = list(self._prepare(record, numbers, one, epoch, ledger))
+            found = list(self._prepare(rows, one, epoch, ledger))
             if self.recipe.keep or self.recipe.require:
-                found = [self._fulfilling(*pair, one, ledger) for pair in found]
+                found = [self._fulfilling(of, one, ledger) for of in found]
         ledger.ranges = tuple(
-            RowRange(one.block, prepared.num_rows, rows, _key_of(one, rows)) for prepared, rows in found
+            RowRange(one.block, prepared.num_rows, numbers, _key_of(one, numbers), groups)
+            for prepared, numbers, groups in found
         )
         ledger.seconds_preparing = timer.seconds
-        return tuple(read_only_record(prepared) for prepared, _ in found), ledger
+        return tuple(read_only_record(of.record) for of in found), ledger
 
-    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
-        """Return the good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
+    def _convert(self, one: BlockSlice) -> tuple[_Prepared, Ledger]:
+        """Return the good rows of a slice, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
         table, numbers, filtered, damage = recipe.source.read_kept(
@@ -441,11 +464,13 @@ class WindowMaker:
         ledger.damaged = [] if damage is None else [damage]
         known = {row.row for row in unreadable}  # which are null in that column, or in all
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
+        rows = _Prepared(
+            record, numbers, None if recipe.grouped is None else groups_of(table, recipe.grouped)
+        )
         if not bad:
-            return record, numbers, ledger
+            return rows, ledger
         self._reject(ledger, Rejected.of(table, bad, numbers, one.block))
-        good = good_rows(table.num_rows, bad)
-        return take_rows(record, good), np.asarray(numbers)[good], ledger
+        return rows.taken(good_rows(table.num_rows, bad)), ledger
 
     def _reject(self, ledger: Ledger, rejected: Rejected, *, is_prepared: bool = False) -> None:
         """Count bad rows; raise ProviderError when they are errors."""
@@ -453,17 +478,18 @@ class WindowMaker:
             raise rejected.error()
         ledger.reject(rejected, is_prepared=is_prepared)
 
-    def _prepare(
-        self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, ledger: Ledger
-    ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """Yield the results of `prepare`, and their row numbers in the block if it keeps the rows.
+    def _prepare(self, rows: _Prepared, one: BlockSlice, epoch: int, ledger: Ledger) -> Iterator[_Prepared]:
+        """Yield the results of `prepare`, with their row numbers in the block if it keeps the rows.
 
-        If bad rows are omitted, rows that it refuses are rejected, and the others are prepared without them.
+        If bad rows are omitted, rows that it refuses are rejected, and the others are prepared without them. Raise
+        OpError when rows are in groups, and it does not keep rows.
         """
         prepare = self.recipe.prepare
         if prepare is None:
-            yield record, numbers
+            yield rows
             return
+        record, numbers, groups = rows
+        assert numbers is not None
 
         def reseed(start: int, stop: int) -> Reseed | RowDraws:
             keys = None
@@ -476,28 +502,30 @@ class WindowMaker:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
             return apply(prepare, rows, reseed(start, stop))
 
-        found = by_halves(
+        halves = by_halves(
             lambda start, stop: one_row_space(run(start, stop)),
             0, record.num_rows, lambda error: self.recipe.keeps_going and blames_rows(error),
         )  # fmt: skip
         try:
-            for rows, result in found:
+            for of, result in halves:
                 if isinstance(result, Exception):
-                    refused = slice_rows(record, rows.start, rows.stop)
+                    refused = slice_rows(record, of.start, of.stop)
                     bad = [refused_row(0, refused, result)]
-                    self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[rows], one.block))
+                    self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[of], one.block))
                 else:
-                    ledger.rows_left += result.num_rows - (rows.stop - rows.start)
+                    ledger.rows_left += result.num_rows - (of.stop - of.start)
                     keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, record)
-                    of_rows: RowNumbers | None = numbers[rows] if keeps else None
+                    of_rows: RowNumbers | None = numbers[of] if keeps else None
                     if self.numbered and isinstance(prepare, Net) and not keeps:
                         made_of = executor.row_numbers(
                             prepare,
-                            slice_rows(record, rows.start, rows.stop),
-                            reseed(rows.start, rows.stop),
+                            slice_rows(record, of.start, of.stop),
+                            reseed(of.start, of.stop),
                         )
-                        of_rows = None if made_of is None else np.asarray(numbers[rows])[made_of]
-                    yield result, of_rows
+                        of_rows = None if made_of is None else np.asarray(numbers[of])[made_of]
+                    if groups is not None:
+                        self._check_keeps(keeps, of.stop - of.start, result.num_rows)
+                    yield _Prepared(result, of_rows, None if groups is None else groups[of])
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None
@@ -507,45 +535,61 @@ class WindowMaker:
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
-    def _fulfilling(
-        self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
-    ) -> tuple[Record, RowNumbers | None]:
-        """Return the prepared rows that fulfil all conditions, and their numbers.
+    def _check_keeps(self, keeps: bool, rows: int, made: int) -> None:
+        """Raise OpError unless `prepare` keeps rows: a net does by inference, a function if it returns as many."""
+        if keeps or (not isinstance(self.recipe.prepare, Net) and made == rows):
+            return
+        found = (
+            f"made {made} rows of {rows}" if made != rows else "is not known to keep each row in its place"
+        )
+        assert self.recipe.shuffle is not None
+        raise OpError(
+            f"Shuffle: by is {self.recipe.shuffle.by!r}, and prepare {found}, expected the same rows: groups are "
+            "those of the source\n  leave out rows with keep= or where=, and make several of one before"
+        )
+
+    def _fulfilling(self, rows: _Prepared, one: BlockSlice, ledger: Ledger) -> _Prepared:
+        """Return the prepared rows that fulfil all conditions.
 
         Rows that `keep` omits are counted as filtered; `require` judges the others, and rejects some.
         """
-        kept, refused = fulfilling(self.recipe.keep, record)
+        kept, refused = fulfilling(self.recipe.keep, rows.record)
         ledger.leave_out(refused)
-        record, numbers = _taken(record, numbers, kept)
+        rows = rows.taken(kept)
+        record, numbers, _ = rows
         bad = unfulfilled(self.recipe.require, record)
         for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]) if bad else ():
             self._reject(ledger, rejected, is_prepared=numbers is None)
-        return _taken(record, numbers, good_rows(record.num_rows, bad))
+        return rows.taken(good_rows(record.num_rows, bad))
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Return the window with its rows in order and its batches planned."""
         with self.timings.time("plan") as timer:
-            recipe, ledger = self.recipe, Ledger()
-            slices = [one for one in slices if one is not _WITH_FIRST]
-            for _, of_slice in slices:
-                ledger.add(of_slice)
-            records = [record for found, _ in slices for record in found]
-            ranges = [one for _, of in slices for one in of.ranges]
-            records = [record for record in records if record.num_rows] or records[:1]
-            ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
-            source = None if self.kept is None or not records else self.kept.rows(records)
-            order = recipe.order(window, ledger.rows_left, epoch)
-            draws = isinstance(recipe.net, Net) and recipe.net.is_random
-            if order is None and (self.numbered or draws):
-                order = np.arange(ledger.rows_left)
-            rows = WindowRows(records, order, recipe.pad, source)
-            lengths = recipe.planned_lengths(records[0]) if records else None
-            batches = recipe.plan(rows, lengths, window, epoch)
-            for rejected in self.rejected(batches.bad, ledger.ranges):
-                self._reject(ledger, rejected, is_prepared=True)
-            move(ledger, batches.dropped.begun, "rows_left", "dropped")
-            move(ledger, batches.skipped, "rows_left", "skipped")
-        ledger.seconds_planning = timer.seconds
+            opened = self._planned(window, slices, epoch)
+        opened.ledger.seconds_planning = timer.seconds
+        return opened
+
+    def _planned(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
+        recipe, ledger = self.recipe, Ledger()
+        slices = [one for one in slices if one is not _WITH_FIRST]
+        for _, of_slice in slices:
+            ledger.add(of_slice)
+        records = [record for found, _ in slices for record in found]
+        ranges = [one for _, of in slices for one in of.ranges]
+        records = [record for record in records if record.num_rows] or records[:1]
+        ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
+        source = None if self.kept is None or not records else self.kept.rows(records)
+        order = recipe.order(window, ledger.rows_left, epoch, _groups_by_block(ledger.ranges))
+        draws = isinstance(recipe.net, Net) and recipe.net.is_random
+        if order is None and (self.numbered or draws):
+            order = np.arange(ledger.rows_left)
+        rows = WindowRows(records, order, recipe.pad, source)
+        lengths = recipe.planned_lengths(records[0]) if records else None
+        batches = recipe.plan(rows, lengths, window, epoch)
+        for rejected in self.rejected(batches.bad, ledger.ranges):
+            self._reject(ledger, rejected, is_prepared=True)
+        move(ledger, batches.dropped.begun, "rows_left", "dropped")
+        move(ledger, batches.skipped, "rows_left", "skipped")
         return OpenWindow(window, rows, batches, ledger, lengths)
 
     def known(self, window: Window, epoch: int) -> Ledger | None:
