@@ -87,7 +87,7 @@ def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
     """Return the loader of each source by its name; the name is empty if there is only one source."""
     if isinstance(loader, Loader):
         return {"": loader}
-    return dict(zip(loader.names, loader.loaders, strict=True))
+    return dict(loader.by_name)
 
 
 def warn_of_empty(loader: Loader) -> None:
