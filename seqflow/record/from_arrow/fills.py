@@ -219,8 +219,7 @@ def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> Non
         raise UnknownColumnError(
             f"fill: there is no column {name!r}{nearest(name, nodes)}; there are {', '.join(nodes)}"
         )
-    below = [kind for node, kind in nodes.items() if node == name or node.startswith(f"{name}.")]
-    if not any(holds(kind, value) for kind in below):
+    if not any(holds(kind, value) for _, kind in _levels(name, nodes[name])):
         raise ProviderOptionError(unfit_message(value, name, nodes[name]))
 
 
