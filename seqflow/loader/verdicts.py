@@ -202,7 +202,9 @@ class _Judged:
         stage, of = self.timings.stages["prepare"], self._of_batch("prepare")
         computes = (stage.cpu_seconds + stage.delay_seconds) * of
         # a function that waits for a service gives the lock to other threads
-        is_busy = computes > _LOCKED * self.seconds and stage.waiting_seconds < 3 * stage.cpu_seconds
+        # with many threads, each waits while the others compute
+        most = 1.5 * (self.settings.threads + 1) * (stage.cpu_seconds + stage.delay_seconds)
+        is_busy = computes > _LOCKED * self.seconds and stage.waiting_seconds < most
         return computes if self.settings.python_prepare and is_busy else 0.0
 
     def predict(
