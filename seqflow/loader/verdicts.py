@@ -86,18 +86,24 @@ class Verdict:
         return dict(self._facts)
 
     def __repr__(self) -> str:
-        return text_table(self._title(), [*self._rows()])
+        return text_table(self.title, self.lines())
 
     def _repr_html_(self) -> str:
-        return html_table(self._title(), (), [*self._rows()])
+        return html_table(self.title, (), self.lines())
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """The limit in a sentence."""
         facts = self._facts
         if self.limit is None:
             return f"No verdict: {facts['steps']} steps, expected at least {LEAST_STEPS}"
         return f"Verdict: {facts['waiting_share']:.0%} of a step waits; the limit is {LIMITS[self.limit]}"
 
-    def _rows(self) -> Iterator[tuple[str, str]]:
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the lines of the table, name and value."""
+        return [*self._lines()]
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
         facts = self._facts
         if self.limit is None:
             return
