@@ -45,9 +45,9 @@ def bench(
     set_: job_options.JobSettings = None,
     json: job_options.AsJson = False,
 ) -> None:
-    """Run the loader of a job against a consumer that sleeps, and print what its steps wait for.
+    """Show what the batches of a job wait for, and what to change.
 
-    Nothing is written. The verdict of each setting has the limit, the work of each stage, and what would change it.
+    The loader runs against a consumer that sleeps; nothing is written. The verdict of each setting has the limit, the work of each stage, and what would change it.
     """
     seconds, found = _seconds_of(consumer), []
     for count in _threads_of(threads):
