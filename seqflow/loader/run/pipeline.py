@@ -205,7 +205,9 @@ class Pipeline:
         steps = self.steps(run_options.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.assignment.world_size, steps.size)
-        layout, table = self.table(start.epoch)
+        timings = run_options.stats.timings
+        with timings.time("list"):
+            layout, table = self.table(start.epoch)
         self._check_counts(table)
         if run_options.parts is not None:
             run_options.parts.of(layout)
@@ -221,6 +223,7 @@ class Pipeline:
             None if index is None or table.counted or run_options.at_once else index.measured(),
             traced,
             self._read_index() if run_options.by_lengths else None if index is None else index.lengths,
+            timings,
             empty_rows(self.recipe) if run_options.by_lengths and self.plans_by_lengths else None,
         )
         again = partial(
