@@ -9,8 +9,8 @@ from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, over
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
-    ("seqflow find job.toml --file docs/a.parquet --row 0", "The batches that have a row of a file."),
-    ("seqflow find job.toml --rows rows.parquet --upto 4", "Those before batch 4 that have rows of a list."),
+    ("seqflow find job.toml --rows rows.parquet", "The batches that have these rows."),
+    ("seqflow find job.toml --file docs/a.parquet --row 0 --upto 4", "Those before batch 4 that have a row."),
 )
 
 
@@ -27,7 +27,7 @@ def find(
     set_: JobSettings = None,
     json: AsJson = False,
 ) -> None:
-    """Print the batches that have a row of a file: `trace` the other way."""
+    """Print the batches that have a row of a file."""
     import pyarrow as pa
 
     from seqflow.errors import JobError
@@ -41,7 +41,8 @@ def find(
     pipeline = open_traceable(Job.read(job, overrides_of(set_, input))).pipeline
     asked: list[tuple[object, object]] = [(file, row)]
     if rows is not None:
-        table = pa.table(open_source(rows, columns=["file", "row"]))
+        source, names = open_source(rows), ["file", "row"]
+        table = pa.concat_tables([source.read(block, names) for block in source.blocks()])
         asked = [*zip(table["file"].to_pylist(), table["row"].to_pylist(), strict=True)]
     keys = [(file_of(pipeline, str(one)), int(str(number))) for one, number in asked]
     found = batches_of_rows(pipeline, set(keys), epoch, upto)

@@ -29,7 +29,7 @@ def ledger(
     set_: JobSettings = None,
     json: AsJson = False,
 ) -> None:
-    """Print what was seen up to a batch: rows, tokens, batches and epochs."""
+    """Print the rows, tokens and epochs that were seen."""
     from dataclasses import asdict
     from json import loads
 
@@ -48,4 +48,4 @@ def ledger(
         return
     say(str(found))
     for one in found.by_file if by == "file" else ():
-        say(f"    {one}")
+        say(f"  {one}")

@@ -41,6 +41,12 @@ class SeenRows(NamedTuple):
     epochs: float | None
     """Rows divided by all of its rows; None if these are not known before reading."""
 
+    def __str__(self) -> str:
+        epochs = "" if self.epochs is None else f", {self.epochs:.3f} epochs"
+        name = ": ".join(filter(None, (self.source, self.file)))
+        counts = f"{self.rows:,} rows, {self.tokens:,} tokens, {self.batches:,} batches{epochs}"
+        return f"{name}: {counts}" if name else counts
+
 
 @dataclass(frozen=True)
 class SeenLedger:
@@ -56,14 +62,10 @@ class SeenLedger:
     """Digest of these batches and the places of their rows: equal in runs that have seen the same, in this order."""
 
     def __str__(self) -> str:
-        lines = [
+        first = (
             f"{self.batches:,} batches before batch {self.upto} of epoch {self.epoch}, digest {self.digest}"
-        ]
-        for one in self.by_source:
-            epochs = "" if one.epochs is None else f", {one.epochs:.3f} epochs"
-            name = "" if one.source is None else f"{one.source}: "
-            lines.append(f"  {name}{one.rows:,} rows, {one.tokens:,} tokens, {one.batches:,} batches{epochs}")
-        return "\n".join(lines)
+        )
+        return "\n".join([first, *(f"  {one}" for one in self.by_source)])
 
 
 class Found(NamedTuple):
@@ -85,8 +87,7 @@ def handed_out(of: Pipeline | MixPipeline, epoch: int, stop: int | None) -> Iter
 
     Skipped batches, and a last round that is dropped, are not handed out.
     """
-    members = [one for one in of.members if one is not None]
-    if not all(one.plans_by_lengths for one in members):
+    if not all(one.plans_by_lengths for _, one in _sources(of)):
         _log.warning(
             "windows are read, because their rows and lengths are not known: index= keeps them in a file"
         )
@@ -158,10 +159,7 @@ def ledger_of(of: Pipeline | MixPipeline, epoch: int, upto: int) -> SeenLedger:
 def _known_rows(of: Pipeline | MixPipeline) -> Mapping[tuple[str | None, str | None], int | None]:
     """Return the rows of each source, and of each file, by the name of the source and the file; None is unknown."""
     found: dict[tuple[str | None, str | None], int | None] = {}
-    names = of.names if isinstance(of, MixPipeline) else (None,)
-    for name, one in zip(names, of.members, strict=True):
-        if one is None:
-            continue
+    for name, one in _sources(of):
         blocks = one.listing.slices().blocks
         rows = np.where(blocks.rows == UNKNOWN_SIZE, np.nan, blocks.rows)
         sums = np.bincount(blocks.file, rows, minlength=len(blocks.origins)).tolist()
@@ -185,7 +183,7 @@ def batches_of_rows(
         before = 0
         for name, pipeline, task in parts:
             for one, pieces, rows in places_of(task):
-                asked = starts.get((one.block.origin, one.block.index))
+                asked = starts.get((name, one.block.origin, one.block.index))
                 if asked is None:
                     continue
                 if len(rows) and rows[0] < 0:
@@ -203,35 +201,43 @@ def batches_of_rows(
 
 def file_of(of: Pipeline | MixPipeline, file: str) -> str:
     """Return the name by which the sources list a file; raise OpError when it is not one of them."""
-    files = [name for one in of.members if one is not None for name in one.recipe.source.files]
+    files = [name for _, one in _sources(of) for name in one.listing.slices().blocks.origins]
     same = [name for name in files if name == file or (not is_uri(name) and absolute(name) == absolute(file))]
     if not same:
         raise OpError(f"find: {file!r} is not a file of the source{nearest(file, files)}")
     return same[0]
 
 
+def _sources(of: Pipeline | MixPipeline) -> list[tuple[str | None, Pipeline]]:
+    """Return the sources that are not removed, each with its name in a mix."""
+    names = of.names if isinstance(of, MixPipeline) else (None,)
+    return [(name, one) for name, one in zip(names, of.members, strict=True) if one is not None]
+
+
 def _block_starts(
     of: Pipeline | MixPipeline, wanted: Collection[tuple[str, int]]
-) -> dict[tuple[str, int], tuple[int, list[int]]]:
-    """Return the first row in its file of each block that has wanted rows, and these rows, by file and block."""
+) -> dict[tuple[str | None, str, int], tuple[int, list[int]]]:
+    """Return the first row in its file of each block of a file with wanted rows, and these rows; by the names of
+    source and file, and the number of the block in the file.
+    """
     by_file: dict[str, list[int]] = {}
     for file, row in wanted:
         by_file.setdefault(file, []).append(row)
-    found: dict[tuple[str, int], tuple[int, list[int]]] = {}
-    ends: dict[str, int] = {}
-    for one in of.members:
-        for block in () if one is None else one.listing.slices().blocks:
-            if block.origin in by_file and (block.origin, block.index) not in found:
+    found: dict[tuple[str | None, str, int], tuple[int, list[int]]] = {}
+    longest = Counter[str]()
+    for name, one in _sources(of):
+        ends = Counter[str]()
+        # blocks of a file are in order
+        for block in one.listing.slices().blocks if by_file else ():
+            if block.origin in by_file:
                 count = block.of_source.num_rows
                 if count is None:
-                    raise OpError(
-                        f"find: the rows of the blocks of {block.origin} are not known before reading"
-                    )
-                start = ends.get(block.origin, 0)
-                ends[block.origin] = start + count
-                found[block.origin, block.index] = start, by_file[block.origin]
+                    raise OpError(f"find: the rows of blocks of {block.origin} are not known before reading")
+                found[name, block.origin, block.index] = ends[block.origin], by_file[block.origin]
+                ends[block.origin] += count
+        longest |= ends
     for file, rows in by_file.items():
-        if not 0 <= min(rows) <= max(rows) < ends.get(file, 0):
+        if not 0 <= min(rows) <= max(rows) < longest[file]:
             wrong = min(rows) if min(rows) < 0 else max(rows)
-            raise OpError(f"find: row is {wrong}, expected 0 to {ends.get(file, 0) - 1}, the rows of {file}")
+            raise OpError(f"find: row is {wrong}, expected 0 to {longest[file] - 1}, the rows of {file}")
     return found
