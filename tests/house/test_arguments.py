@@ -34,7 +34,7 @@ FURTHER: dict[str, Any] = {
 
 WORDS = {
     "source": ["record batch"], "obj": ["record batch"], "tables": ["table"], "level": ["lod[0]"],
-    "low": ["not a size"], "high": ["not a size"], "other": ["not a size"], "lengths": ["keys"], "pad": ["Pad: fill"],
+    "low": ["not a size"], "high": ["not a size"], "other": ["not a size", "PartialShape"], "lengths": ["keys"], "pad": ["Pad: fill"],
     "shape": ["PartialShape"], "update": ["no index"], "anew": ["no index"],
 }  # fmt: skip
 """Arguments whose errors speak of them in other words."""
