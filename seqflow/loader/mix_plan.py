@@ -1,4 +1,4 @@
-"""What a mix will have read after a number of batches: rows and passes of each source, before anything is read."""
+"""Plan of a mix: rows and passes of each source after a number of batches, before anything is read."""
 
 from typing import NamedTuple
 

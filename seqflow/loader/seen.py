@@ -1,4 +1,4 @@
-"""What a model has seen up to a batch: rows by source and file, and the batches of a row. Nothing is made."""
+"""Ledgers of what a model has seen up to a batch, by source and file, and the batches that have a row."""
 
 import hashlib
 import os
