@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from seqflow.cli import (
+    bench,
     build_vocabulary,
     check,
     find,
@@ -40,6 +41,7 @@ for _command, _module in (
     (init.init, init),
     (check.check, check),
     (run.run, run),
+    (bench.bench, bench),
     (index.index, index),
     (trace.trace, trace),
     (find.find, find),

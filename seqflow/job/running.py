@@ -69,6 +69,8 @@ class Report:
 
     outcome: Outcome = "new"
     """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
+    verdict: Mapping[str, Any] | None = None
+    """Facts of `loader.verdict()`: the limit of the run, and times. None if other processes made the batches."""
     damaged: tuple[Path | str, ...] = ()
     """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
@@ -177,6 +179,7 @@ class _Result(NamedTuple):
     damaged: list[OutputFile]
     changes: tuple[str, ...]
     worker_memory: int = 0
+    verdict: Mapping[str, Any] | None = None
     new: NewFiles | None = None
     """Files that the earlier run did not have."""
 
@@ -217,7 +220,9 @@ def _write_output(
     task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
-    return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
+    return _Result(
+        files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, task.verdict, new
+    )
 
 
 def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
@@ -240,6 +245,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         files=tuple(map(output.place, found.files)),
         output_bytes=sum(file.nbytes for file in found.files),
         outcome=found.outcome,
+        verdict=found.verdict,
         damaged=tuple(map(output.place, found.damaged)),
         changes=found.changes,
         appended=() if found.new is None else found.new.paths,

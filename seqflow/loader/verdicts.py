@@ -86,18 +86,24 @@ class Verdict:
         return dict(self._facts)
 
     def __repr__(self) -> str:
-        return text_table(self._title(), [*self._rows()])
+        return text_table(self.title, self.lines())
 
     def _repr_html_(self) -> str:
-        return html_table(self._title(), (), [*self._rows()])
+        return html_table(self.title, (), self.lines())
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """The limit in a sentence."""
         facts = self._facts
         if self.limit is None:
             return f"No verdict: {facts['steps']} steps, expected at least {LEAST_STEPS}"
         return f"Verdict: {facts['waiting_share']:.0%} of a step waits; the limit is {LIMITS[self.limit]}"
 
-    def _rows(self) -> Iterator[tuple[str, str]]:
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the lines of the table, name and value."""
+        return [*self._lines()]
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
         facts = self._facts
         if self.limit is None:
             return
@@ -202,7 +208,9 @@ class _Judged:
         stage, of = self.timings.stages["prepare"], self._of_batch("prepare")
         computes = (stage.cpu_seconds + stage.delay_seconds) * of
         # a function that waits for a service gives the lock to other threads
-        is_busy = computes > _LOCKED * self.seconds and stage.waiting_seconds < 3 * stage.cpu_seconds
+        # with many threads, each waits while the others compute
+        most = 1.5 * (self.settings.threads + 1) * (stage.cpu_seconds + stage.delay_seconds)
+        is_busy = computes > _LOCKED * self.seconds and stage.waiting_seconds < most
         return computes if self.settings.python_prepare and is_busy else 0.0
 
     def predict(

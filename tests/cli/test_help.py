@@ -11,7 +11,8 @@ from command import in_terminal, seqflow
 from seqflow.cli import app
 
 COMMANDS = [
-    "inspect", "report", "init", "check", "run", "index", "trace", "find", "ledger", "train-tokenizer", "build-vocabulary", "ops", "info",
+    "inspect", "report", "init", "check", "run", "bench", "index", "trace", "find", "ledger", "train-tokenizer",
+    "build-vocabulary", "ops", "info",
 ]  # fmt: skip
 JOB = """
 [source]
@@ -57,7 +58,7 @@ def test_alone_it_shows_what_one_wants_first_on_one_screen():
     assert (done.returncode, done.stderr) == (2, "")
     assert done.stdout == seqflow("--help").stdout
     lines = done.stdout.splitlines()
-    assert len(lines) < 26
+    assert len(lines) < 27
     assert max(map(len, lines)) <= 80
     first, commands = done.stdout.split("Commands:\n")
     for example in (

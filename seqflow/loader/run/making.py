@@ -13,6 +13,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.shares import shared
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
 from seqflow.loader.run.tasks import BatchTask
@@ -56,7 +57,7 @@ def finished_batch(made: BatchResult) -> Record:
     if task.totals is None:
         return batch
     fields = batch.tensors, batch.parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number
-    return LoadedBatch(*fields).of_step(task.step, task.totals)
+    return LoadedBatch(*fields, shares=batch.shares).of_step(task.step, task.totals)
 
 
 class BatchMaker:
@@ -72,7 +73,7 @@ class BatchMaker:
         self._windows, self._epoch, self._stats, self._reuse = windows, epoch, stats, reuse
         self._numbered = numbered
         """Whether batches know their numbers: those of a part may be counted over the part, or over the epoch."""
-        self._net = windows.recipe.net
+        self._net, self._shares = windows.recipe.net, windows.recipe.shares
         self.free: list[BatchMemory] = []
         """Memory that is not in use by any batch."""
 
@@ -100,6 +101,7 @@ class BatchMaker:
             batch = task.batches.make(task.number, memory)
         if task.fill == "pad":
             batch = slice_rows(batch, 0, 0)
+        batch = shared(batch, self._shares)
         if self._numbered:
             set_field(batch, "number", task.batch)
         made = BatchResult(task, batch, None, memory)
@@ -166,7 +168,8 @@ class BatchMaker:
         seed = task.seed or (task.windows[0].window.number, task.row.inside)
 
         def net(record: Record, chosen: Array | None = None) -> Record:
-            return self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))(record)
+            run = self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))
+            return run(record if chosen is None else shared(record, self._shares))
 
         try:
             batch = net(made.batch)

@@ -134,7 +134,7 @@ class MixPipeline:
             parents = {**parents, self.column: None}
         names = (self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
         return LoadedBatch(
-            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number,
+            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, shares=batch.shares,
             sources=tuple(dict.fromkeys(names)),
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches, key_of
+from seqflow.loader.plans.shares import differing_rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.ledger import (
     Ledger,
@@ -614,6 +615,12 @@ class WindowMaker:
         if order is None and (self.numbered or draws):
             order = np.arange(ledger.rows_left)
         rows = WindowRows(records, order, recipe.pad, source)
+        if bad := differing_rows(rows, recipe.shares):
+            for rejected in self.rejected(bad, ledger.ranges):
+                self._reject(ledger, rejected, is_prepared=True)
+            left = rows.numbers(slice(None))
+            left = left[~np.isin(left, [one.row for one in bad])]
+            rows = WindowRows(records, left, recipe.pad, source)
         lengths = recipe.planned_lengths(records[0]) if records else None
         batches = recipe.plan(rows, lengths, window, epoch)
         for rejected in self.rejected(batches.bad, ledger.ranges):
