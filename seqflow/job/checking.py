@@ -22,6 +22,7 @@ from seqflow.output import OutputWriter
 from seqflow.output.overwriting import belongs_to, check_new_file, normal
 from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
+from seqflow.record.to_arrow import plain_lists
 
 
 @asked_by("job")
@@ -76,7 +77,7 @@ def refuse(
     output = None if job.output.path is None else open_job_output(job)
     if output is not None:
         batch = empty_batch(loader)
-        output.check(None if batch is None else to_arrow(batch).schema)
+        output.check(None if batch is None else plain_lists(to_arrow(batch)).schema)
         # a mix counts rows of batches, and an arrangement cuts its files at the end
         counts = job.output.rows_per_file is not None and not output.arrangement
         for one in loaders.values() if counts and isinstance(loader, Loader) else ():
@@ -91,7 +92,15 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
         _check_columns("prepare", found.prepare, loader.prepare.outputs(tuple(found.source)))
     is_written = job.output.path is not None and job.output.kind != "none"
     if is_written and isinstance(loader.net, Net) and found.net is not None:
-        _check_columns("net", found.net, loader.net.outputs(tuple(found.batch)))
+        outputs = loader.net.outputs(tuple(found.batch))
+        # lists that rows share are written as those of each row, if their index is there
+        shared = tuple(
+            f"{name}."
+            for one in loader.recipe.shares
+            for name in one.columns
+            if one.index in outputs and not {one.index, f"{name}.lengths"} & {*loader.net.assigned}
+        )
+        _check_columns("net", found.net, [name for name in outputs if not name.startswith(shared)])
 
 
 def _check_workers(job: Job, loader: Loader) -> None:

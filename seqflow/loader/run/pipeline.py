@@ -40,7 +40,7 @@ from seqflow.loader.order.windows import StreamWindows, Windows, assign_windows,
 from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
-from seqflow.loader.plans.shares import shared
+from seqflow.loader.plans.shares import lists_of, shared
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.derived import Derived, derived_tensors
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
@@ -617,7 +617,6 @@ def _specs_of(batch: Record, pads: Mapping[str, Pad], most_rows: int | None) -> 
         first = rows if parent is None else Dimension.sum_of(parent)
         held = own if parent is None else Described(parent)
         if name in batch.shares:
-            lists = f"{batch.shares[name].removesuffix('.row')}.lengths"
-            first, held = Dimension.axis_of(lists, 0, 0, most_rows), of_lists[batch.shares[name]]
+            first, held = lists_of(batch.shares[name], most_rows), of_lists[batch.shares[name]]
         specs[name] = TensorSpec(tensor.dtype, [first, *sizes], held, points=of_lists.get(name))
     return specs
