@@ -325,19 +325,12 @@ class MixTable:
 
     def _look(self, k: int) -> bool | Missing:
         """Look up the rows up to k in all members; set `total` if the epoch ends before row k + 1."""
-        ends: list[int] = []
-        for member in range(len(self.counts)):
-            if self._is_over(member):
-                continue
-            # a source without rows is found at once
-            first = 0 if self.picks.would_come(member, 0) else -1
-            if self.picks.rows is not None and not self._stops_first:
-                first = max(first, self.picks.before(member, k))  # its last row may have come before
-            end = self._end_of(member, max(first, self.picks.before(member, k + 1) - 1))
-            if isinstance(end, Missing):
-                return end
-            if end is not None:
-                ends.append(end)
+        first_ends = [*self._first_ends]
+        ends = self._ends(k)
+        if self._first_ends != first_ends:  # once for all members: each check walks over all of them
+            self.check_end()
+        if isinstance(ends, Missing):
+            return ends
         if not self._stops_first:
             over = [self._over(member, k) for member in range(len(self.counts))]
             known = [one for one in over if one is not None]
@@ -354,6 +347,23 @@ class MixTable:
             while ended and self.picks.before(member, self.total + 1) <= sum(ended):
                 ended.pop()
         return k < self.total
+
+    def _ends(self, k: int) -> list[int] | Missing:
+        """Return the rows up to k + 1 at which the epoch ends because a member has no further row."""
+        ends: list[int] = []
+        for member in range(len(self.counts)):
+            if self._is_over(member):
+                continue
+            # a source without rows is found at once
+            first = 0 if self.picks.would_come(member, 0) else -1
+            if self.picks.rows is not None and not self._stops_first:
+                first = max(first, self.picks.before(member, k))  # its last row may have come before
+            end = self._end_of(member, max(first, self.picks.before(member, k + 1) - 1))
+            if isinstance(end, Missing):
+                return end
+            if end is not None:
+                ends.append(end)
+        return ends
 
     def _end_of(self, member: int, j: int) -> int | Missing | None:
         """Return the row at which the epoch ends because a member has no j-th row; None if it has one."""
@@ -376,7 +386,6 @@ class MixTable:
             ended.append(table.total)
             if self._first_ends[member] is None:
                 self._first_ends[member] = self.picks.end_of(member, done + table.total)
-                self.check_end()
 
     def _over(self, member: int, k: int) -> int | None:
         """Return the row from which on a member is exhausted, or has a weight of 0, if it is at most row k."""
