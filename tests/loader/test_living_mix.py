@@ -10,6 +10,8 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError
+from seqflow.loader.epoch.history import Change
+from seqflow.loader.epoch.mix import Picks
 
 NAMES = ("web", "code", "math", "books", "news")
 
@@ -216,10 +218,15 @@ def check_shares(case, whole, seed):
         assert np.abs(share - count).max() < (2 if case.is_rows else 2.5), (seed, number)
 
 
-@pytest.mark.parametrize("block", range(6))
+def marks_of(block):
+    """The first four histories are quick, 200 are slow, 10,000 thorough."""
+    return [pytest.mark.slow, *([pytest.mark.thorough] if block > 50 else [])] if block else []
+
+
+@pytest.mark.parametrize("block", [pytest.param(at, id=str(at), marks=marks_of(at)) for at in range(2500)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_drawn_histories(block):
-    for seed in range(10 * block, 10 * block + 10):
+    for seed in range(4 * block, 4 * block + 4):
         check(seed)
 
 
@@ -238,6 +245,19 @@ def mix_of(sources=("web", "code"), weights=(3, 1), plan=8, rows=400, **options)
 
 
 TOKENS = sf.TokenBudget(20, lengths="tokens.lengths")
+
+
+@pytest.mark.parametrize("rows", [None, 256], ids=["batches", "rows"])
+def test_a_batch_after_changes_is_found_without_the_batches_before_it(rows):
+    """Walking to it would take hours."""
+    weights = [(0, (7, 2, 1)), (3 * 10**9, (2, 7, 1)), (6 * 10**9, (2, 5, 1, 2)), (9 * 10**9, (0, 5, 3, 2))]
+    picks = Picks([Change(0, at, one) for at, one in weights], rows, 5)
+    for number in (3 * 10**9, 10**10 + 7):
+        counts = picks.counts(number)
+        assert sum(counts) == number * (rows or 1)
+        for member, start, stop in picks.spans(number):
+            assert (picks.before(member, number), picks.before(member, number + 1)) == (start, stop)
+            assert picks.row(member, start) == picks.row(member, stop - 1) == number
 
 
 @pytest.mark.parametrize("plan", [8, TOKENS], ids=["rows", "tokens"])
