@@ -25,7 +25,8 @@ def table_of(number, rows):
 class Case:
     """A drawn mix, its history, and the ranks on which it runs."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, folder):
+        self.folder = folder
         self.rng = rng = random.Random(seed)
         self.rows = {name: rng.randint(15, 90) for name in NAMES}
         self.stop = rng.choice(["first", "first", "all"])
@@ -45,6 +46,9 @@ class Case:
         self.shuffle, self.window = sf.Shuffle(rng.randint(0, 99)), rng.choice([300, 900, "1 MiB"])
         self.streams = rng.choice([1, 1, 2]) if self.is_rows and self.window == 300 else 1
         self.threads = rng.choice([0, 0, 2])
+        self.has_index = not self.is_rows and rng.random() < 0.4
+        if self.has_index:
+            self.streams = rng.choice([1, 2]) if self.window == 300 else 1
         self.first = {name: self.weight() for name in NAMES[: rng.randint(1, 3)]}
         self.changes = self.drawn()
 
@@ -75,15 +79,20 @@ class Case:
         return changes
 
     def source(self, name):
-        return table_of(NAMES.index(name), self.rows[name])
+        table = table_of(NAMES.index(name), self.rows[name])
+        if not self.has_index:
+            return table
+        return sf.Loader(table, index=self.folder / f"{name}.arrow", **self.options)
 
     def mix(self, rank=0, world_size=1, tail="drop", first=None):
         first = self.first if first is None else first
-        return sf.Mix(
-            {name: self.source(name) for name in first}, weights=first, stop=self.stop, seed=7, batch=self.plan,
-            shuffle=self.shuffle, window=self.window, streams=self.streams, skip=self.skip, batch_bytes=200,
-            threads=self.threads, rank=rank, world_size=world_size, tail=tail,
-        )  # fmt: skip
+        self.options = {
+            "batch": self.plan, "shuffle": self.shuffle, "window": self.window, "streams": self.streams,
+            "batch_bytes": 200, "threads": self.threads, "rank": rank, "world_size": world_size, "tail": tail,
+        }  # fmt: skip
+        sources = {name: self.source(name) for name in first}
+        options = {} if self.has_index else self.options
+        return sf.Mix(sources, weights=first, stop=self.stop, seed=7, skip=self.skip, **options)
 
     def change(self, mix, change):
         kind, at, name, weights = change
@@ -105,10 +114,15 @@ def seen(batches):
     return [(batch.number, batch["id"].tolist()) for batch in batches]
 
 
-def check(seed):
+def check(seed, folder):
     """Check one drawn history against properties that are computed from its rows alone."""
-    case = Case(seed)
-    whole = seen(case.changed())
+    case = Case(seed, folder)
+    first = case.changed()
+    whole = seen(first)
+    # the next epoch is the same, whether the first one was iterated or not
+    other = case.changed()
+    other.set_epoch(1)
+    assert seen(first) == seen(other), seed
     rng = case.rng
     # a run that changes weights while it goes on has the same batches
     running, found, left = case.mix(), [], list(case.changes)
@@ -225,9 +239,9 @@ def marks_of(block):
 
 @pytest.mark.parametrize("block", [pytest.param(at, id=str(at), marks=marks_of(at)) for at in range(2500)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_drawn_histories(block):
+def test_drawn_histories(block, tmp_path_factory):
     for seed in range(4 * block, 4 * block + 4):
-        check(seed)
+        check(seed, tmp_path_factory.mktemp("drawn"))
 
 
 def mix_of(sources=("web", "code"), weights=(3, 1), plan=8, rows=400, **options):
