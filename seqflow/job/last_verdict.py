@@ -1,4 +1,4 @@
-"""Verdict of the last run of a job, in a hidden file next to the manifest: times are no part of the output."""
+"""Verdict of the last run of a job, in a hidden file next to the manifest: the output itself has no times."""
 
 import json
 from collections.abc import Mapping
