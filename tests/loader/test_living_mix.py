@@ -501,6 +501,19 @@ def test_another_history_is_refused_by_its_digest():
         other.load_state_dict(state_at(one, 6))
 
 
+def test_changes_after_the_state_stay():
+    mix = mix_of()
+    state = state_at(mix, 6)
+    mix.set_epoch(0)
+    mix.reweigh({"web": 1, "code": 1}, at=9)
+    whole = seen(mix)
+    mix.load_state_dict(state)
+    assert seen(mix) == whole[6:]
+    mix.set_epoch(0)
+    with pytest.raises(sf.OpError, match="the history of the state has digest"):
+        mix.load_state_dict(state_at(mix_of(), 12))
+
+
 def test_a_refused_state_leaves_the_mix_as_it_was():
     mix = mix_of()
     mix.add("math", table_of(2, 400), weight=1, at=3)
