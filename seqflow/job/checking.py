@@ -15,6 +15,7 @@ from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_out
 from seqflow.job.part_tasks import check_sendable
 from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
+from seqflow.loader.mix_plan import PlannedSource
 from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
 from seqflow.output import OutputWriter
@@ -37,6 +38,15 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     if output is not None and output.target is not None:
         earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
     return found
+
+
+@asked_by("job")
+def plan_of_job(job: Job, steps: int) -> list[PlannedSource]:
+    """Return rows and passes of each source of a mix after so many steps; raise JobError for a job of one source."""
+    mix = open_batches(job.without_rules())
+    if not isinstance(mix, Mix):
+        raise JobError("check: steps: the job has one source, expected [mix]")
+    return mix.plan(steps=steps)
 
 
 def refuse(
