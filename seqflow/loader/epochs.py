@@ -36,8 +36,8 @@ from seqflow.torch.tensors import to_tensors
 class EpochBatches:
     """The batches of a pipeline for one rank, epoch after epoch; it knows its position, and can go on there."""
 
-    def __init__(self, pipeline: Pipeline | MixPipeline) -> None:
-        self.pipeline = pipeline
+    def __init__(self, pipeline: Any) -> None:
+        self.pipeline: Pipeline | MixPipeline = pipeline
         self.epoch = 0
         """Epoch of the next iteration; an iteration that is exhausted advances it."""
         self._stats = Stats()

@@ -177,7 +177,7 @@ class Loader(EpochBatches):
             self.recipe = replace(self.recipe, pad=arguments.pads_of(pad, lambda: empty_rows(self.recipe)))
         self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         assignment = Assignment(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
-        arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch)
+        arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch.balance)
         super().__init__(
             Pipeline(
                 self.recipe, assignment, self.index, self.bad_rows, None if version is None else str(version),

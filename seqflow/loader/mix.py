@@ -81,7 +81,7 @@ class Mix(EpochBatches):
         self.loaders, rows = _loaders(found, self.weights, options)
         counted, each = totals_of(totals), steps_of_rank(steps_of, self.loaders[0].batch)
         for loader in self.loaders:
-            check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch)
+            check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch.balance)
         inputs = counted.inputs if counted else ()
         members = [
             loader.pipeline.as_member(number, inputs, of_rows=rows is not None)

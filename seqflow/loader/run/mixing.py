@@ -61,6 +61,19 @@ def _other_order(order: Any) -> str:
     )
 
 
+def check_mix_state(state: Any, settings: Mapping[str, Any], changes: str, sources: int) -> None:
+    """Raise OpError when a state is not that of a mix with these settings and so many sources."""
+    check_schema("a Mix", state, _FORM)
+    if (order := state["settings"].get("order", 1)) != ORDER:
+        raise OpError(
+            f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
+        )
+    check_settings(state["settings"], settings, changes)
+    for name in ("sources", "members"):
+        if len(state[name]) != sources:
+            raise OpError(f"load_state_dict: the state has {len(state[name])} {name}, expected {sources}")
+
+
 @dataclass(eq=False, repr=False)
 class MixPipeline:
     """Makes the batches of any epoch of a mix of pipelines."""
@@ -209,17 +222,7 @@ class MixPipeline:
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
-        check_schema("a Mix", state, _FORM)
-        if (order := state["settings"].get("order", 1)) != ORDER:
-            raise OpError(
-                f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
-            )
-        check_settings(state["settings"], self._settings(), changes)
-        for name in ("sources", "members"):
-            if len(state[name]) != len(self.members):
-                raise OpError(
-                    f"load_state_dict: the state has {len(state[name])} {name}, expected {len(self.members)}"
-                )
+        check_mix_state(state, self._settings(), changes, len(self.members))
         start = MixPosition(
             int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
         )
