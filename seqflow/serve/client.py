@@ -238,10 +238,24 @@ class ServedRun:
             stats.repeated += rows
         else:
             stats.rows += rows
-            self._place = made.facts.get("place", self._place)
+            self._place = self._after(made.facts.get("place", self._place), made.facts)
         self.progress.position = self._position(task)
         self.progress.at_window_end = bool(made.facts.get("at_window_end")) and not task.fill
         return batch, None
+
+    def _after(self, place: Mapping[str, Any], facts: Facts) -> Mapping[str, Any]:
+        """Return the place after a batch of this rank; the server's is after all batches before it, too.
+
+        A mix that counts batches while it reads them knows the windows of the batches that it handed out itself.
+        """
+        names = self._pipeline.info["sources"]
+        if names is None:
+            return place
+        members = []
+        for name, own, now in zip(names, self._place["members"], place["members"], strict=True):
+            windows = own["windows"] if len(own["passes"]) == len(now["passes"]) else {}
+            members.append({**now, "windows": now["windows"] if name in facts["sources"] else windows})
+        return {**place, "members": members}
 
     def _position(self, task: ServedTask) -> Place:
         epoch, ranks = self._start.epoch, self._pipeline.assignment.world_size
@@ -282,7 +296,7 @@ class ServedPipeline:
         self.totals = None if info["totals"] is None else Totals(info["totals"])
         self.epochs_differ = bool(info["epochs_differ"])
         self._of_mix = info["sources"] is not None
-        self.members = [None] * (info["sources"] or 1)
+        self.members = [None] * len(info["sources"] or [""])
 
     @property
     def step_size(self) -> int:

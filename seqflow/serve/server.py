@@ -82,9 +82,10 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             "totals": None if totals is None else totals.texts,
         }
         self.identity = digest_of(self._info)
+        self._sources = None if isinstance(loader, Loader) else len(loader.loaders)
         self._info |= {
             "identity": self.identity,
-            "sources": None if isinstance(loader, Loader) else len(loader.loaders),
+            "sources": None if isinstance(loader, Loader) else loader.names,
             "streams": self._batches.streams,
             "balance": None if balance is None else [balance.group, balance.steps_of],
             "steps_of": loader.pipeline.steps_of,
@@ -112,7 +113,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
     @_guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Answer a ticket with a stream of batches."""
-        found = read_ticket(ticket.ticket, self.identity, self._info["sources"])
+        found = read_ticket(ticket.ticket, self.identity, self._sources)
         if self._stopping.is_set():
             raise refusal("this server stops")
         if not self._slots.acquire(blocking=False):
@@ -187,17 +188,17 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         if what == "stats":
             return self.counts()
         if what == "known":
-            ticket = read_ticket(body, self.identity, self._info["sources"])
+            ticket = read_ticket(body, self.identity, self._sources)
             number = next(ticket.numbers())
             is_there = self._batches.get(ticket, number) is not None
             return {"known": number + 1 if is_there else 0, "total": self._batches.end_of(ticket.epoch)}
         if what == "epoch":
-            ticket = read_ticket(body, self.identity, self._info["sources"])
+            ticket = read_ticket(body, self.identity, self._sources)
             total, firsts = self._batches.epoch(ticket.epoch)
             return {"total": total, "firsts": None if firsts is None else firsts.tolist()}
         if what == "trace":
             asked = json.loads(body[:4096])
-            ticket = read_ticket(json.dumps(asked.pop("ticket")).encode(), self.identity, self._info["sources"])
+            ticket = read_ticket(json.dumps(asked.pop("ticket")).encode(), self.identity, self._sources)
             found = self._batches.loader.trace(next(ticket.numbers()), epoch=ticket.epoch, **asked)
             return [asdict(one) for one in found]
         raise refusal("this is not a question that it answers", "ticket")
