@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import seqflow as sf
 from comparison import Row, main
 from seqflow import ops
 
@@ -86,7 +85,7 @@ def new_indices() -> Iterator[Row]:
         (100_000, 32, False, 0.95),
     ):
         weight = torch.randn(num_rows, columns)
-        small, large = weight.numpy(), sf.large_pages(weight.numpy())
+        small, large = weight.numpy(), np.array(weight.numpy())
         sets = [indices_into(num_rows, "int64", zipf, seed) for seed in range(SETS)]
         tensors = [(torch.from_numpy(i), torch.from_numpy(np.cumsum(n) - n)) for i, n in sets]
         where = f"{num_rows // 1000}k×{columns} {'Zipf' if zipf else 'uniform'}"

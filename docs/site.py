@@ -28,7 +28,7 @@ REFERENCE = {
     "Nets": "seqflow.Net seqflow.Expression seqflow.run seqflow.arrow_function",
     "Shapes": "seqflow.TensorSpec seqflow.PartialShape seqflow.Dimension seqflow.TensorSlice",
     "Features": "seqflow.Vocabulary seqflow.features seqflow.pool_features",
-    "Declaring ops": "seqflow.op seqflow.set_num_threads seqflow.large_pages seqflow.info",
+    "Declaring ops": "seqflow.op seqflow.set_num_threads seqflow.info",
     "Classes of errors": (
         "seqflow.SeqflowError seqflow.OpError seqflow.LodError seqflow.ShapeError seqflow.ExpressionError "
         "seqflow.NetError seqflow.ProviderError seqflow.JobError"

@@ -1,6 +1,7 @@
 """Places of words and tokens in text, and labels of spans brought to tokens."""
 
 from itertools import accumulate
+from unicodedata import combining, normalize
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.ops.shared.strings import Errors, cut_at, to_strings
+from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, cut_at, from_strings, to_strings
 from seqflow.ops.shared.tokenizers import check_special_tokens, encoder_of, offsets_of
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
@@ -75,6 +76,55 @@ def _as_bytes(texts: list[str], starts: Array, ends: Array, counts: Array) -> tu
     sizes = np.array([len(text) for text in texts], np.int64)
     base = kernels.expand(starts_of(sizes), counts)
     return at[starts + base] - at[base], at[ends + base] - at[base]
+
+
+def _bound_normal(ctx: InferenceContext) -> None:
+    growth = LARGEST_GROWTH[ctx.attr("form")]
+    ctx.limit(ctx.max_of("lengths'"), growth * ctx.max_of("lengths"))
+    ctx.limit(ctx.sum_of("lengths'"), growth * ctx.sum_of("lengths"))
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
+    shape=_bound_normal,
+)
+def normalize_offsets(data: Array, lengths: Array, *, form: NormalForm = "NFC") -> tuple[Array, Array]:
+    """Return for each byte of `normalize(data, lengths)` where it comes from, in bytes of its own text.
+
+    It comes from the first byte of the shortest part of the text that has a normal form of its own: a character with
+    the marks, letters or vowels that may join it. So bytes i to j of the normal text are bytes `values[i]` to
+    `values[j]` of the text as it was, or to its end. An empty text has none. Bytes that are not UTF-8 are an error
+    that names sequence and byte.
+
+    >>> normalize_offsets(np.frombuffer("e\u0301a".encode(), np.uint8), np.array([4])).values
+    array([0, 0, 3])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = [_normal_parts(text, form) for text in to_strings(data, lengths).to_pylist()]
+    flat = pa.array([part for of_text in parts for part in of_text], pa.large_string())
+    counts = np.array([len(of_text) for of_text in parts], np.int64)
+    before, after = (from_strings(one)[1] for one in (flat, pc.utf8_normalize(flat, form=form)))
+    starts = starts_of(before) - kernels.expand(starts_of(int64(lengths)), counts)
+    return kernels.expand(starts, after), kernels.segment_reduce("sum", after, counts)
+
+
+def _normal_parts(text: str, form: NormalForm) -> list[str]:
+    """Cut a text before each character that begins with no mark and joins nothing before it."""
+    if text.isascii():
+        return [*text]
+    parts: list[str] = []
+    for character in text:
+        alone = normalize(form, character)
+        if parts and (
+            combining(normalize("NFD", alone)[0])
+            or normalize(form, parts[-1] + character) != normalize(form, parts[-1]) + alone
+        ):
+            parts[-1] += character
+        else:
+            parts.append(character)
+    return parts
 
 
 @op(

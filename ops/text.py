@@ -1,7 +1,5 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
-from typing import Literal
-
 import numpy as np
 
 from seqflow import kernels
@@ -10,7 +8,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, surround
-from seqflow.ops.shared.strings import Errors, from_strings, marked, to_strings
+from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, from_strings, marked, to_strings
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
@@ -127,8 +125,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
 
 
 def _bound_normalized(ctx: InferenceContext) -> None:
-    """Infer bounds: Unicode's annex 15 has the largest growth of a text."""
-    bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
+    bound_bytes(ctx, LARGEST_GROWTH[ctx.attr("form")])
 
 
 @op(
@@ -139,7 +136,7 @@ def normalize(
     data: Array,
     lengths: Array,
     *,
-    form: Literal["NFC", "NFKC", "NFD", "NFKD"] = "NFC",
+    form: NormalForm = "NFC",
     errors: Errors = "strict",
 ) -> tuple[Array, Array]:
     """Convert UTF-8 text to a Unicode normal form, string by string; lengths may change.

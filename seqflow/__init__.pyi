@@ -10,7 +10,6 @@ from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed
 from seqflow.loader.from_rows import from_rows
 from seqflow.lod import LoD
 from seqflow.map_features import features, pool_features
-from seqflow.memory_pages import large_pages
 from seqflow.net import Net
 from seqflow.providers import Arrow, BadFiles, Csv, JsonLines, Megatron, Numpy, Parquet, Tar, Text, open
 from seqflow.record.from_arrow.columns import from_arrow
@@ -24,4 +23,4 @@ from seqflow.vocabulary import Vocabulary
 __version__: str
 
 def set_num_threads(count: int) -> None: ...
-__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'large_pages', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'set_num_threads', 'to_arrow']
+__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'set_num_threads', 'to_arrow']

@@ -10,7 +10,6 @@ ROOMS = {
     "loader.from_rows": "from_rows",
     "lod": "LoD",
     "map_features": "features pool_features",
-    "memory_pages": "large_pages",
     "net": "Net",
     "providers": "Arrow BadFiles Csv JsonLines Megatron Numpy Parquet Tar Text open",
     "record.from_arrow.columns": "from_arrow",

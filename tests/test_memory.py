@@ -1,16 +1,21 @@
-"""Memory asked for by a number: refused before it is asked for, and the message says which argument it was."""
+"""Memory asked for by a number: refused before it is asked for, and the message says which argument it was; large arrays
+are on large pages."""
 
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import seqflow as sf
 from seqflow import kernels, ops
 from seqflow.errors import OpMemoryError, OpTypeError
 from seqflow.kernels import memory
 from seqflow.kernels.error import beyond_memory
 
 HUGE = 10**13
+MIB = 1 << 20
 IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "native" else ["reference"]
 X, LENGTHS = np.arange(3.0), np.array([2, 1])
 
@@ -88,3 +93,36 @@ def test_rows_without_bytes_cost_nothing(implementation):
 def test_an_array_of_rows_without_bytes_is_no_list_of_arrays():
     with pytest.raises(OpTypeError, match="tensors is an array of 4611686018427387904 rows without bytes"):
         ops.concat(np.empty((2**62, 0), "i1"))
+
+
+ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+needs_pages = pytest.mark.skipif(
+    not ENABLED.exists() or "[never]" in ENABLED.read_text(),
+    reason="this system has no large pages on request",
+)
+
+
+def asks_for_large_pages(array):
+    """Whether the memory in the middle of an array is marked for large pages (`hg`)."""
+    middle, inside = array.ctypes.data + array.nbytes // 2, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, *rest = line.split()
+        if "-" in first and not first.endswith(":"):
+            start, end = (int(place, 16) for place in first.split("-"))
+            inside = start <= middle < end
+        elif inside and first == "VmFlags:":
+            return "hg" in rest
+    raise AssertionError("the array is in no mapping")
+
+
+@pytest.mark.slow
+@needs_pages
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="NumPy asks on Linux only")
+def test_copies_constants_that_are_read_and_vocabularies_are_on_large_pages(tmp_path):
+    np.save(tmp_path / "table.npy", np.zeros((64 * MIB // 8,)))
+    mapped = np.load(tmp_path / "table.npy", mmap_mode="r")
+    assert not asks_for_large_pages(mapped)
+    assert asks_for_large_pages(np.array(mapped))
+    assert asks_for_large_pages(np.load(tmp_path / "table.npy"))
+    assert asks_for_large_pages(kernels.hash_slots(np.arange(3 * MIB)))
+    assert asks_for_large_pages(sf.Vocabulary(np.arange(3 * MIB)).freeze().table)

@@ -14,6 +14,10 @@ from seqflow.kernels.arrays import Array
 Errors = Literal["strict", "replace"]
 """Treatment of bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
 
+NormalForm = Literal["NFC", "NFKC", "NFD", "NFKD"]
+LARGEST_GROWTH = {"NFC": 3, "NFD": 3, "NFKC": 11, "NFKD": 11}
+"""Most bytes that one becomes in a normal form: Unicode's annex 15."""
+
 
 def to_strings(
     data: Array,

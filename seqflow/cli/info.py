@@ -36,9 +36,4 @@ def info(json: AsJson = False) -> None:
 
 
 def _shown(value: object) -> str:
-    match value:
-        case dict():
-            return "; ".join(f"{name}: {why}" for name, why in value.items()) or "none"
-        case list():
-            return ", ".join(map(str, value)) or "none"
-    return str(value)
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

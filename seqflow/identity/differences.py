@@ -11,7 +11,7 @@ from seqflow.json_schema import matches_schema
 ABSENT = object()
 """Value at a path that only one of two identities has."""
 
-_MAY_CHANGE = ("prepare", "net", "skip", "imports")
+_MAY_CHANGE = ("prepare", "keep", "require", "net", "skip", "imports")
 """Sections that decide how batches are computed, or which of the coming ones are omitted. All others decide which
 rows are next. A section `net of x`, of one of several sources, may not change.
 """

@@ -12,7 +12,7 @@ from seqflow.files.uris import absolute, is_uri
 from seqflow.identity.differences import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
-from seqflow.job.mixed import identity_of_mix
+from seqflow.job.mixed import identity_of_mix, is_of_weights
 from seqflow.job.modules import module_identity
 from seqflow.json_schema import is_count, matches_schema
 from seqflow.loader import Loader, Mix
@@ -185,11 +185,13 @@ def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any
     accepted.
     """
     found = job_differences(content["job"], described)
-    refused = [one.text for one in found if not one.may_change]
+    earlier = content["job"]
+    refused = [one.text for one in found if not (one.may_change or is_of_weights(one, earlier, described))]
     if refused:
         raise JobError(
             f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
-            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins again"
+            "  only changes of nets, constants, tokenizers, imports, conditions and weights of a mix can be "
+            "accepted; --overwrite begins again"
         )
     if found and _is_fixed(content):
         what = (
@@ -228,6 +230,6 @@ def _check_same(
     grown = all(one.section == "data" for one in found) and matches_schema(earlier, {"data": Mapping})
     if grown and added_files(earlier["data"], described["data"])[0]:
         message += "\n  --append keeps it, and adds the rows of new files"
-    if can_go_on and all(one.may_change for one in found):
+    if can_go_on and all(one.may_change or is_of_weights(one, earlier, described) for one in found):
         message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

@@ -1,10 +1,12 @@
 """Batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from seqflow.loader import Mix, Stats
+from seqflow.identity.differences import Difference
+from seqflow.json_schema import matches_schema
+from seqflow.loader import Mix, Schedule, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import FileSizes
 from seqflow.record import Record
@@ -17,7 +19,7 @@ def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[It
     After each batch `handler` and `stats` cover exactly the batches handed out: the windows of the sources in
     which these batches begin.
     """
-    handlers = [BadRowHandler(write=handler.write) for _ in mix.loaders]
+    handlers = [BadRowHandler(write=handler.write) for _ in mix.names]
     with mix.iteration(handlers, stats, counts_on=True) as iteration:
         yield iter(iteration)
 
@@ -52,9 +54,21 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
     them.
     """
     found: dict[str, Any] = {}
-    for name, loader in zip(mix.names, mix.loaders, strict=True):
+    for name, loader in mix.by_name.items():
         for key, value in loader.pipeline.settings().items():
             if found.setdefault(key, value) != value:
                 found[f"{key} of {name}"] = value
         found[f"data of {name}"] = loader.pipeline.identity.data
-    return {**found, "mix": mix.pipeline.fingerprint(0)["settings"]}
+    history = mix.pipeline.history
+    weights = history.by_name(history.changes[-1].weights)
+    as_json = {name: one.to_json() if isinstance(one, Schedule) else one for name, one in weights.items()}
+    return {**found, "mix": {**mix.pipeline.fingerprint(0)["settings"], "weights": as_json}}
+
+
+def is_of_weights(one: Difference, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether two identities of jobs differ here by a weight of a mix, or by a source that one of them has."""
+    names = [of["mix"]["weights"] for of in (then, now) if matches_schema(of, {"mix": {"weights": Mapping}})]
+    name = one.section.partition(" of ")[2]
+    return len(names) == 2 and (
+        one.path[:2] == ("mix", "weights") or (name in names[0]) != (name in names[1])
+    )

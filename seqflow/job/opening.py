@@ -87,7 +87,7 @@ def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
     """Return the loader of each source by its name; the name is empty if there is only one source."""
     if isinstance(loader, Loader):
         return {"": loader}
-    return dict(zip(loader.names, loader.loaders, strict=True))
+    return dict(loader.by_name)
 
 
 def warn_of_empty(loader: Loader) -> None:
@@ -138,7 +138,7 @@ def _loader_options(job: Job, source: Provider) -> dict[str, Any]:
         "net": _net(job.net, "net", job.folder, constants),
         "batch": job.batch,
         "constants": constants,
-        "shuffle": Shuffle(job.order.seed or 0) if job.order.shuffle else None,
+        "shuffle": Shuffle(job.order.seed or 0, job.order.by) if job.order.shuffle else None,
         "window": job.order.window,
         "memory": job.order.memory,
         "threads": job.order.threads,

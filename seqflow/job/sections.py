@@ -122,6 +122,8 @@ class OrderSection:
     """Whether rows are in random order inside a window, and blocks in random order; else the order of the source."""
     seed: int | None = None
     """Seed that decides that order (default: 0)."""
+    by: str | None = None
+    """Column whose equal values make groups of rows, which are shuffled in place of single rows."""
     window: ByteSize = "64 MiB"
     """Bytes of rows that are ordered, packed and cut into batches together."""
     memory: ByteSize | None = None
@@ -132,8 +134,11 @@ class OrderSection:
     """File with the lengths of all prepared rows, made in the first run, or by `seqflow index`."""
 
     def __post_init__(self) -> None:
-        if self.seed is not None and not self.shuffle:
-            raise OpError.of("order.seed", "is given, but rows are not shuffled, expected shuffle = true")
+        for name, value in (("seed", self.seed), ("by", self.by)):
+            if value is not None and not self.shuffle:
+                raise OpError.of(
+                    f"order.{name}", "is given, but rows are not shuffled, expected shuffle = true"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

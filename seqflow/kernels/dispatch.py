@@ -147,21 +147,6 @@ def isas() -> list[str]:
     return [] if _native is None else list(_native.isas())
 
 
-def isas_not_used() -> dict[str, str]:
-    """Return why each of the other instruction sets is not used; empty without native kernels."""
-    if _native is None:
-        return {}
-    used, compiled, available = _native.isa(), _native.compiled_isas(), isas()
-    return {
-        name: "not compiled" if name not in compiled
-        else "not on this processor" if name not in available
-        else f"{used} is better" if used == available[-1]
-        else f"pinned to {used}"
-        for name in INSTRUCTION_SETS
-        if name != used
-    }  # fmt: skip
-
-
 @contextmanager
 def use(name: str) -> Iterator[None]:
     """Make all threads use the "native" or the "reference" kernels inside the context, or native ones with the
@@ -178,25 +163,13 @@ def use(name: str) -> Iterator[None]:
 
 
 def info() -> dict[str, Any]:
-    """Return which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `isas_not_used` (why, by
-    name), `threads`, and `why` native ones are missing (None if they are not).
+    """Return which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `threads`, and `why`
+    native ones are missing (None if they are not).
     """
-    reference: dict[str, Any] = {
-        "isa": None,
-        "isas": [],
-        "isas_not_used": {},
-        "threads": 1,
-        "why": _why_not_native,
-    }
     if chosen == "reference":
-        return {"kernels": "reference", **reference}
-    native = {
-        "isa": _native.isa(),
-        "isas": isas(),
-        "isas_not_used": isas_not_used(),
-        "threads": num_threads(),
-    }
-    return {"kernels": "native", **native, "why": None}
+        return {"kernels": "reference", "isa": None, "isas": [], "threads": 1, "why": _why_not_native}
+    found = {"isa": _native.isa(), "isas": isas(), "threads": num_threads()}
+    return {"kernels": "native", **found, "why": None}
 
 
 def _choose(name: str) -> None:

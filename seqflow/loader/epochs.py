@@ -20,6 +20,7 @@ from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
 from seqflow.names_elsewhere import explains_missing, instead
+from seqflow.output.quarantine import NoQuarantine, Quarantine
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
 from seqflow.thread_guards import one_at_a_time
@@ -144,12 +145,11 @@ class EpochBatches:
         """
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.assignment.world_size == 1
-        files = [one.file for one in handlers if one.write is not None]
-        bound, finished = handlers[0], False
+        bound, finished = next((one for one in handlers if one.policy.policy != "raise"), handlers[0]), False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
-                    for file in files:
+                    for file in _files_of(handlers):
                         file.publish()
                     if bound.policy.max is not None:
                         bound.check_bounds(self.stats(), at_end=False)
@@ -160,17 +160,17 @@ class EpochBatches:
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:
-            for file in files:
+            for file in _files_of(handlers):
                 file.close(finished=finished)
 
-    def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
+    def _iterate(self, handlers: list[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:
             yield from iteration
 
     @contextmanager
     def iteration(
         self,
-        handlers: Sequence[BadRowHandler],
+        handlers: list[BadRowHandler],
         stats: Stats,
         *,
         counts_on: bool = False,
@@ -338,8 +338,9 @@ class EpochBatches:
 
         The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function,
         or what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
-        `skip` may change, and `prepare` may change if no row is lost or repeated: at the end of a window, and
-        if batches are counted by the rows of the source. New files are accepted too: a begun epoch ends with
+        `skip` may change, and `prepare`, `keep` and `require` may change if no row is lost or repeated: at the
+        end of a window, and if batches are counted by the rows of the source. Weights and sources of a Mix may
+        change from the batch of the state on. New files are accepted too: a begun epoch ends with
         the files of the state, and they join at the next. The plan and `window` may change at the beginning of an
         epoch.
         """
@@ -376,6 +377,11 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+def _files_of(handlers: Sequence[BadRowHandler]) -> list[Quarantine | NoQuarantine]:
+    """Return the quarantine files of all sources, of which some may be added while an epoch runs."""
+    return [one.file for one in handlers if one.write is not None]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from seqflow.loader.epoch.assign_ranks import Assignment, spans_of
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.conditions import conditions_of
+from seqflow.loader.order.groups import check_groups
 from seqflow.loader.order.index import LengthsIndex
 from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
 from seqflow.loader.plans.balanced_pools import totals_of
@@ -53,7 +54,7 @@ class Loader(EpochBatches):
             fill value, or one of them for the only list column. None pads nothing.
         shuffle: True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
             inside a window. A window that holds everything is shuffled exactly, and is kept for the next
-            epoch.
+            epoch. `Shuffle(seed, by="session")` keeps the rows of each session together.
         window: Bytes of a window, as a number or a text such as "64 MiB".
         streams: Number of interleaved streams of windows, so that a rank reads only its part of the data.
             More than one needs a known number of batches: an `index`, `steps_per_epoch`, or `Rows` of data
@@ -172,6 +173,9 @@ class Loader(EpochBatches):
             self.streams, self.steps_per_epoch, self.fill, self.valid, self.bad_rows.policy, self.memory,
             found.inputs if found else set(), conditions[: len(kept)], conditions[len(kept) :],
         )  # fmt: skip
+        if self.shuffle is not None and self.shuffle.by is not None:
+            grouped = check_groups(self.shuffle.by, self.source.schema, self.columns, self.batch)
+            self.recipe = replace(self.recipe, grouped=grouped)
         if pad is not None:
             arguments.check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=arguments.pads_of(pad, lambda: empty_rows(self.recipe)))

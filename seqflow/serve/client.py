@@ -25,6 +25,7 @@ from seqflow.loader.epoch.state import (
     check_changes,
     check_loader_schema,
     check_same_source,
+    check_settings,
     check_step,
     check_streams,
 )
@@ -359,7 +360,13 @@ class ServedPipeline:
             check_same_source("load_state_dict: ", state, now, changes, also)
             check_streams(state["windows"], self.info["streams"])
             return Position.from_json(state)
-        check_mix_state(state, now["settings"], changes, len(self.members))
+        check_mix_state(state)
+        then = {name: state[name] for name in ("settings", "history") if name in state}
+        check_settings(then, {name: now[name] for name in then}, changes)
+        if len(state["sources"]) != len(now["sources"]) or len(state["members"]) != len(self.members):
+            raise OpError(
+                f"load_state_dict: the state has {len(state['members'])} members, expected {len(self.members)}"
+            )
         for number, (then, source) in enumerate(zip(state["sources"], now["sources"], strict=True)):
             check_same_source(f"load_state_dict: source {number}: ", then, source, changes)
         return MixPosition(state["epoch"], state["batch"], state["ranks"], state["ended"], state["members"])

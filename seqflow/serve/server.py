@@ -16,9 +16,8 @@ import pyarrow.flight as fl
 
 from seqflow.arguments import Count, FilePath, checked, in_range
 from seqflow.errors import OpError
-from seqflow.hidden import hidden
-from seqflow.identity.content import digest_of_text
 from seqflow.loader import Loader, Mix
+from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.serve.batches import Batches
 from seqflow.serve.tickets import Ticket, read_ticket
@@ -73,7 +72,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         self._batches.epoch(0)  # an index that is missing is made before the first client comes
         fingerprint = loader.pipeline.fingerprint(0)
         totals = loader.pipeline.totals
-        balance = loader.pipeline.members[0].recipe.batch.balance
+        balance = _members(loader)[0].recipe.batch.balance
         settings = fingerprint["settings"]
         self._info: dict[str, Any] = {
             "version": VERSION,
@@ -82,7 +81,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             "totals": None if totals is None else totals.texts,
         }
         self.identity = digest_of(self._info)
-        self._sources = None if isinstance(loader, Loader) else len(loader.loaders)
+        self._sources = None if isinstance(loader, Loader) else len(loader.names)
         self._info |= {
             "identity": self.identity,
             "sources": None if isinstance(loader, Loader) else loader.names,
@@ -257,7 +256,7 @@ def _check(loader: Loader | Mix) -> None:
             f"serve: the loader is rank {loader.rank} of {loader.world_size}, expected one rank\n"
             "  a server gives all batches: sf.served(…, ranks=…) takes those of a rank"
         )
-    for one in loader.pipeline.members:
+    for one in _members(loader):
         if one.recipe.source.read_once:
             raise OpError("serve: the source is a stream, which can be read once\n  serve files, or a function that makes streams")
         if one.bad_rows.path is not None or one.recipe.source.bad_files.policy == "quarantine":
@@ -325,3 +324,8 @@ def serve(
 def _read(path: FilePath) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _members(loader: Loader | Mix) -> list[Pipeline]:
+    """Return the pipelines of all sources."""
+    return loader.pipeline.present if isinstance(loader, Mix) else [loader.pipeline]

@@ -327,7 +327,7 @@ def test_changes_of_sorted_or_partitioned_output_are_not_accepted(folder, settin
 def test_no_change_of_data_order_or_batches_is_accepted(folder, sections, difference):
     stopped(job(folder, **times(1)))
     with pytest.raises(
-        JobError, match=f"{difference}(.|\n)*only changes of nets, constants, tokenizers and imports"
+        JobError, match=f"{difference}(.|\n)*only changes of nets, constants, tokenizers, imports"
     ):
         run(job(folder, **{**times(7), **sections}), resume=True, accept_changes=True)
 

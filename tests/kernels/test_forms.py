@@ -119,7 +119,6 @@ CHUNKS = kernels.ChunkedRows([A([1.0, 2.0]), A([4.0])])
 COUNTED = {
     "check_lengths": lambda lengths: (lengths,),
     "gather_slices": lambda starts: (CHUNKS, starts, starts, None),
-    "pad_slices": lambda starts: (CHUNKS, starts, starts, 2, 0, "right", False, None, None, None),
     "pad_batches": lambda starts: (
         CHUNKS,
         [(starts, starts, np.empty((2, 2)), None)],

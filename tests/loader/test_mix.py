@@ -10,6 +10,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpMemoryError
+from seqflow.loader.epoch.history import Change
 from seqflow.loader.epoch.mix import Picks
 from seqflow.loader.epoch.quotas import Quotas
 from seqflow.loader.order.identity import FORMAT
@@ -174,19 +175,23 @@ def test_a_state_after_the_end_of_all_epochs_says_so(paths):
         next(iter(mix))
 
 
+def picks_of(weights, rows=None):
+    return Picks([Change(0, 0, weights)], rows, 5)
+
+
 @pytest.mark.parametrize("weights", [(0.7, 0.3), (1e-9, 1.0, 3.0), (2.0,) * 7])
 def test_any_batch_of_fixed_weights_is_found_without_those_before_it(weights):
-    picks = Picks(weights, None, 5)
-    found = [pick for number in range(5000) for pick in picks.of(number)]
+    picks = picks_of(weights)
+    found = [pick[:2] for number in range(5000) for pick in picks.spans(number)]
     counts = [0] * len(weights)
     for number, (member, of_member) in enumerate(found):
         assert of_member == counts[member]
         assert picks.row(member, of_member) == number
         assert picks.before(member, number) == counts[member]
         counts[member] += 1
-    far = Picks(weights, None, 5)
+    far = picks_of(weights)
     for number in (10**7, 2**31, 123_456_789):
-        ((member, of_member),) = far.of(number)
+        ((member, of_member, _),) = far.spans(number)
         assert far.row(member, of_member) == number
         assert sum(far.before(one, number) for one in range(len(weights))) == number
 
@@ -302,7 +307,7 @@ def test_names_are_given_with_weights(paths):
     named = sf.Mix(
         {"web": paths[0], "books": paths[1]}, weights={"books": 1, "web": 3}, column=None, **options
     )
-    assert (named.names, named.weights) == (("web", "books"), [3, 1])
+    assert (named.names, named.weights) == (("web", "books"), (3, 1))
     batches = list(named)
     plain = list(sf.Mix({paths[0]: 3, paths[1]: 1}, **options))
     assert [batch["id"].tolist() for batch in batches] == [batch["id"].tolist() for batch in plain]
@@ -376,13 +381,13 @@ def test_each_source_is_less_than_a_row_from_its_share_after_any_batch(weights, 
     quotas = Quotas(weights, n, range(len(weights)))
     before = [0] * len(weights)
     for batch in range(1, 600):
-        rows = quotas.before(batch)
+        rows = quotas.counts(batch)
         assert sum(rows) == n * batch
         assert all(now >= then for now, then in zip(rows, before, strict=True))
         assert all(abs(now - share * n * batch) < 1 for now, share in zip(rows, shares, strict=True))
         before = rows
     for batch in (599, 1000, 10**8):  # also without the batches before it
-        assert Quotas(weights, n, range(len(weights))).before(batch)[0] == quotas.before(batch)[0]
+        assert Quotas(weights, n, range(len(weights))).counts(batch) == quotas.counts(batch)
 
 
 @pytest.mark.parametrize("batch", [sf.Rows(4), sf.TokenBudget(20)], ids=repr)

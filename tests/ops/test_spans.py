@@ -1,7 +1,11 @@
 """Places of words and tokens, and labels brought to them."""
 
+import unicodedata
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqflow import ops
 from seqflow.errors import OpError
@@ -9,8 +13,8 @@ from seqflow.errors import OpError
 A = np.array
 
 
-def texts(*given):
-    pieces = [one.encode() for one in given]
+def texts(*of_rows):
+    pieces = [one.encode() for one in of_rows]
     return np.frombuffer(b"".join(pieces), np.uint8), A([len(one) for one in pieces], np.int64)
 
 
@@ -65,3 +69,28 @@ def test_words_are_the_pieces_of_split_text(pattern):
     assert counts.tolist() == pieces.counts.tolist()
     assert "".join(text[a:b] for a, b in zip(starts, ends, strict=True)) == pieces.values.tobytes().decode()
     assert (ends - starts).tolist() == pieces.lengths.tolist()
+
+
+@given(
+    st.lists(st.text(st.sampled_from("aéẹ́\u0301\u0323ᄀ각ᅡㄱｶﾞﬁ½Å\u0344\U0001d15e"), max_size=6), max_size=3)
+)
+@pytest.mark.parametrize("form", ["NFC", "NFKC", "NFD", "NFKD"])
+def test_each_byte_of_a_normal_form_comes_from_a_part_with_that_normal_form(form, words):
+    data, lengths = texts(*words)
+    normal = ops.normalize(data, lengths, form=form)
+    offsets, sizes = ops.normalize_offsets(data, lengths, form=form)
+    assert sizes.tolist() == normal.lengths.tolist()
+    for text, own, start in zip(
+        words, np.split(offsets, np.cumsum(sizes)[:-1]), np.cumsum(sizes) - sizes, strict=False
+    ):
+        cuts = [*dict.fromkeys(own.tolist()), len(text.encode())]
+        found = normal.values[start : start + len(own)].tobytes()
+        at = [*(np.searchsorted(own, cut) for cut in cuts[:-1]), len(own)]
+        for begin, end, first, last in zip(cuts, cuts[1:], at, at[1:], strict=False):
+            part = text.encode()[begin:end].decode()
+            assert unicodedata.normalize(form, part).encode() == found[first:last]
+
+
+def test_offsets_of_a_normal_form_are_of_utf8_alone():
+    with pytest.raises(OpError, match="sequence 1 "):
+        ops.normalize_offsets(A([97, 255], np.uint8), A([1, 1]))

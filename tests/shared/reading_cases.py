@@ -1,5 +1,6 @@
-"""Sources of every kind and what reading them gives, as JSON: `python tests/shared/reading_cases.py` records them again,
-or those that are named.
+"""Sources of every kind and what reading them gives, of which checksums are recorded: `python
+tests/shared/reading_cases.py` records them again, or those that are named; with `--show` it prints them whole instead,
+to compare two versions.
 
 Each kind is read whole, in slices, under filters, without some of its columns, damaged, and with rows that do not fit;
 rows are recorded by their number and a checksum, with what else a read tells. The identity of a loader of the source is
@@ -365,7 +366,7 @@ def dropped(provider):
         (one.origin, one.index): np.arange(1, one.num_rows or 4, 3, dtype=np.int64)
         for one in provider.of_files(provider.files).blocks()
     }
-    return provider.without(DroppedRows(positions, {"test": {"": 1}}))
+    return provider.without(DroppedRows(positions, {"test": 1}))
 
 
 def damaged(provider, kind):
@@ -452,10 +453,23 @@ def record(kind, in_folders, folder):
     return json.loads(json.dumps(found))
 
 
+def checksums(found):
+    """The checksum of each case of what `record` gives."""
+    return {
+        part: of and {case: checksum(json.dumps(one, sort_keys=True)) for case, one in of.items()}
+        for part, of in found.items()
+    }
+
+
 if __name__ == "__main__":
+    shows, names = "--show" in sys.argv, [one for one in sys.argv[1:] if one != "--show"]
     recorded = json.loads(READ.read_text(encoding="utf-8")) if READ.exists() else {}
     for kind, in_folders in cases():
-        if not sys.argv[1:] or name_of(kind, in_folders) in sys.argv[1:]:
+        if not names or name_of(kind, in_folders) in names:
             with tempfile.TemporaryDirectory() as folder:
-                recorded[name_of(kind, in_folders)] = record(kind, in_folders, Path(folder))
-    READ.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                found = record(kind, in_folders, Path(folder))
+            if shows:
+                print(json.dumps({name_of(kind, in_folders): found}, indent=1, ensure_ascii=False))
+            recorded[name_of(kind, in_folders)] = checksums(found)
+    if not shows:
+        READ.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.kernels.arrays import Array, DType, apart, int64_counts, output, row_text, rows, scalar
-from seqflow.kernels.checks import check_chunk_slices, check_room, check_same_size, check_width, total_of
+from seqflow.kernels.checks import check_chunk_slices, check_room, check_same_size, total_of
 from seqflow.kernels.dispatch import extension, kernel
 from seqflow.kernels.error import does_not_fit
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.padding import check_side, padding_mask
 
-__all__ = ["ChunkedRows", "PaddedBatch", "gather_slices", "pad_batches", "pad_slices"]
+__all__ = ["ChunkedRows", "PaddedBatch", "gather_slices", "pad_batches"]
 
 
 class ChunkedRows:
@@ -54,7 +54,7 @@ class ChunkedRows:
 
 
 class PaddedBatch(NamedTuple):
-    """Slices as in `pad_slices`, and the arrays to write to."""
+    """Slices of rows, and the arrays to write them to."""
 
     starts: Array
     sizes: Array
@@ -79,45 +79,6 @@ def gather_slices(chunks: ChunkedRows, starts: Array, sizes: Array, *, out: Arra
     return out
 
 
-@kernel(starts=COUNTS, sizes=COUNTS)
-def pad_slices(
-    chunks: ChunkedRows,
-    starts: Array,
-    sizes: Array,
-    width: int,
-    value: Any = 0,
-    side: str = "right",
-    *,
-    truncate: bool = False,
-    dtype: DType | None = None,
-    out: Array | None = None,
-    mask: Array | None = None,
-) -> Array:
-    """One padded row for each slice: starts[B], sizes[B] -> padded[B, width, *d], filled up with `value`.
-
-    Slices are as in `gather_slices`, `side` and `truncate` as in `pad`. `dtype` converts bools and integers to
-    integers and floats, and floats to floats; an integer that does not fit is a KernelError. `mask` is an array
-    bool[B, width] to write to: true where there is data.
-    """
-    check_width(width)
-    target, fill = _padding(chunks, value, side, dtype)
-    starts, sizes = _checked(chunks, starts, sizes)
-    out = output(out, (len(sizes), width, *chunks.row_shape), target)
-    marks = output(mask, (len(sizes), width), np.dtype(bool), "mask")
-    if not truncate:
-        check_room(sizes, width, "sizes")
-    taken = np.minimum(sizes, width)
-    if side == "left":
-        starts = starts + sizes - taken
-    # an empty array first: `concatenate` needs at least one array
-    none = chunks.arrays[0][:0]
-    data = _converted(np.concatenate([none, *_slices(chunks, starts, taken, out, marks)]), target)
-    marks[...] = padding_mask(taken, width, side)
-    out[...] = fill
-    out[marks] = data
-    return out
-
-
 @kernel()
 def pad_batches(
     chunks: ChunkedRows,
@@ -128,13 +89,28 @@ def pad_batches(
     truncate: bool = False,
     dtype: DType | None = None,
 ) -> None:
-    """`pad_slices` for several batches, each into its `padded` and `mask`, all in one call."""
-    _padding(chunks, value, side, dtype)
+    """Write one padded row for each slice of each batch, filled up with `value`, and true to its mask for data.
+
+    Slices are as in `gather_slices`, `side` and `truncate` as in `pad`. `dtype` converts bools and integers to
+    integers and floats, and floats to floats; an integer that does not fit is a KernelError.
+    """
+    target, fill = _padding(chunks, value, side, dtype)
     for starts, sizes, padded, mask in batches:
+        starts, sizes = _checked(chunks, starts, sizes)
         width = padded.shape[1]
-        pad_slices(
-            chunks, starts, sizes, width, value, side, truncate=truncate, dtype=dtype, out=padded, mask=mask
-        )
+        out = output(padded, (len(sizes), width, *chunks.row_shape), target)
+        marks = output(mask, (len(sizes), width), np.dtype(bool), "mask")
+        if not truncate:
+            check_room(sizes, width, "sizes")
+        taken = np.minimum(sizes, width)
+        if side == "left":
+            starts = starts + sizes - taken
+        # an empty array first: `concatenate` needs at least one array
+        none = chunks.arrays[0][:0]
+        data = _converted(np.concatenate([none, *_slices(chunks, starts, taken, out, marks)]), target)
+        marks[...] = padding_mask(taken, width, side)
+        out[...] = fill
+        out[marks] = data
 
 
 def _padding(chunks: ChunkedRows, value: Any, side: str, dtype: DType | None) -> tuple[DType, Any]:

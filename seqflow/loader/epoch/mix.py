@@ -1,178 +1,111 @@
 """The table of a mix: its rows refer to rows of the tables of its members, in an order set by weights and a seed."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from seqflow.errors import OpError, OpMemoryError
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.error import KernelMemoryError
-from seqflow.kernels.memory import check_memory
+from seqflow.loader.epoch.history import Change, Choice, Weights
+from seqflow.loader.epoch.orders import BatchOrder
 from seqflow.loader.epoch.quotas import Quotas
 from seqflow.loader.epoch.table import Missing, Numbering, Table
-from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, settled, shares_of
+from seqflow.loader.epoch.weights import LARGEST, Schedule, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 
 _PASSES = 1 << 20
 """Most passes over a source in an epoch: an epoch with more is refused as endless."""
 
 
-_NEVER = 2.0**50
-"""No epoch has this many batches; up to here, numbers of batches are exact as floats."""
-
-
-_CHUNK = 2048
-"""Batches whose sources are found together: merging so many takes 0.1 ms, and few are computed without being used."""
-
-
-class Chunk(NamedTuple):
-    """Sources of consecutive batches of a mix."""
-
-    members: list[int]
-    """Source of each batch."""
-    numbers: list[int]
-    """Number of each batch in its source."""
-    before: list[int]
-    """For each source, the number of its batches before the first of these."""
-    places: list[list[int]]
-    """For each source, the numbers of its batches in the mix."""
-
-
-class FixedOrder:
-    """Order of sources with fixed weights: batch j of a source is due at (j + phase) / share.
-
-    Therefore a batch is found without those before it. A source whose weight is 0 is never due.
-    """
-
-    def __init__(self, weights: Sequence[float], phases: Array) -> None:
-        self._shares, self._phases = np.array(weights) / sum(weights), phases
-        self.settled = int(_NEVER)
-        """From this batch on, no batch comes: numbers end."""
-
-    def members(self, start: int, count: int) -> tuple[Array, Array]:
-        """int64 twice: the sources of `count` batches from `start` on, and the number of earlier batches of
-        each source.
-        """
-        # of the first n batches a source has n * share, give or take share * sources + 1; floats round
-        margin = self._shares * len(self._shares) + 2 + (start + count) * self._shares / _NEVER
-        lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
-        highs = np.ceil((start + count) * self._shares + margin).astype(np.int64)
-        each = [np.arange(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            due = np.concatenate(
-                [
-                    (ones + phase) / share
-                    for ones, phase, share in zip(each, self._phases, self._shares, strict=True)
-                ]
-            )
-        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
-        # equal due times are ordered by source, so that all ranks find the same order
-        members = members[np.lexsort((members, due))]
-        skipped = max(0, start - int(lows.sum()))
-        before = lows + np.bincount(members[:skipped], minlength=len(lows))
-        return members[skipped : skipped + count], before
-
-    def near(self, member: int, number: int) -> int | None:
-        """Return a batch at most one chunk away from batch `number` of a source; None if it has no such batch."""
-        share = self._shares[member]
-        due = (number + self._phases[member]) / share if share else _NEVER
-        return int(due) if due < _NEVER else None
-
-
-class ScheduledOrder:
-    """Order of sources whose weights change with the number of the batch; it is computed from the first batch on."""
-
-    def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
-        self.shares = shares_of(weights)
-        self.settled = settled(self.shares)
-        """From this batch on, no batch comes from a source whose weight stays at 0."""
-        self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
-        self._members = np.zeros(0, np.int32)
-        self._before = np.zeros((1, len(weights)), np.int64)
-        """For each chunk, the number of earlier batches of each source."""
-
-    def members(self, start: int, count: int) -> tuple[Array, Array]:
-        self._grow(start + count)
-        before = self._before[start // _CHUNK]
-        return self._members[start : start + count].astype(np.int64), before
-
-    def near(self, member: int, number: int) -> int | None:
-        while self._before[-1, member] <= number:
-            if self.shares.end(member) is not None and len(self._members) >= self.settled:
-                return None  # its weight is 0 from here on: this ends every search
-            self._grow(len(self._members) + 1)
-        return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
-
-    def _grow(self, count: int) -> None:
-        """Compute the sources of at least so many batches."""
-        if count <= len(self._members):
-            return
-        # twice as many as needed: the order can only be computed from its beginning
-        chunks = -(-2 * count // _CHUNK)
-        try:
-            check_memory((4, chunks * _CHUNK), np.dtype(np.int64))
-        except KernelMemoryError as error:
-            raise OpMemoryError(f"Mix: the order of {chunks * _CHUNK} batches: {error}") from None
-        found = assigned(self.shares, chunks * _CHUNK, self._order)
-        of_chunk = np.repeat(np.arange(chunks), _CHUNK) * len(self._order) + found
-        counts = np.bincount(of_chunk, minlength=chunks * len(self._order)).reshape(chunks, -1)
-        self._members = found.astype(np.int32)
-        self._before = np.concatenate([self._before[:1] * 0, np.cumsum(counts, axis=0)])
-
-
 class Picks:
     """Sources of each batch of an epoch, and the numbers of their batches; in a mix of rows, each batch has rows
     of all sources, and the numbers are those of rows.
+
+    They follow from the pieces of a history: each piece says which source is next from its first batch on, and
+    how many batches, or rows, of a source came before a batch, after those that the pieces before it had reached.
     """
 
-    def __init__(self, weights: Sequence[Weight], rows: int | None, key: int) -> None:
-        self._weights = weights
-        phases = uniform(sequence_bits(key, len(weights)))
-        fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
-        self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
-        self._order = self._scheduled or FixedOrder(fixed, phases)
-        self.quotas = None if rows is None else Quotas(fixed, rows, phases.tolist())
-        """Rows of each source in each batch; None if each batch comes from one source."""
-        # a cache on the method would be shared by all mixes, and keep them in memory
-        self._chunk = lru_cache(maxsize=4)(self._found)
+    def __init__(self, changes: Sequence[Change], rows: int | None, key: int) -> None:
+        self.rows, self._key = rows, key
+        """Rows of a batch in a mix of rows; None if each batch comes from one source."""
+        self._changes: list[Change] = []
+        self._starts: list[int] = []
+        self._pieces: list[Quotas | BatchOrder] = []
+        self._done: list[list[int]] = []
+        """For each piece, the number of batches, or rows, of each member before it."""
+        for change in changes:
+            self.add(change)
+
+    def add(self, change: Change) -> None:
+        """Add weights from a batch on, in place of those that would begin there or later."""
+        while self._starts and self._starts[-1] >= change.batch:
+            for of in (self._changes, self._starts, self._pieces, self._done):
+                of.pop()
+        weights, carried = change.weights, ()
+        phases = uniform(sequence_bits(self._key, len(weights)))
+        done = list(change.before or ())
+        if self._pieces and not done:
+            last, length = self._pieces[-1], change.batch - self._starts[-1]
+            done = [sum(pair) for pair in zip(self._done[-1], last.counts(length), strict=True)]
+            carried = last.carried(length)
+        self._changes.append(change)
+        self._starts.append(change.batch)
+        self._done.append([*done, *[0] * (len(weights) - len(done))])
+        if self.rows is None:
+            self._pieces.append(BatchOrder(weights, change.batch, phases, carried))
+        else:
+            self._pieces.append(Quotas(weights, self.rows, phases.tolist(), carried))
+
+    @property
+    def weights(self) -> Weights:
+        """Weights of the last piece."""
+        return self._changes[-1].weights
+
+    def _at(self, batch: int) -> tuple[Quotas | BatchOrder, int, list[int]]:
+        """Return the piece that has a batch, the number of the batch in it, and the counts before the piece."""
+        at = bisect_right(self._starts, batch) - 1
+        return self._pieces[at], batch - self._starts[at], self._done[at]
 
     def spans(self, number: int) -> list[tuple[int, int, int]]:
         """Return members, each with the first of its batches or rows, and the one after the last."""
-        if self.quotas is None:
-            return [(member, of_member, of_member + 1) for member, of_member in self.of(number)]
-        found = zip(self.quotas.before(number), self.quotas.before(number + 1), strict=True)
-        return [(member, start, stop) for member, (start, stop) in enumerate(found) if start < stop]
-
-    def of(self, number: int) -> list[tuple[int, int]]:
-        """Return the member, and the number of its batch, if each batch comes from one source."""
-        chunk, at = self._chunk(number // _CHUNK), number % _CHUNK
-        return [(chunk.members[at], chunk.numbers[at])]
+        piece, at, done = self._at(number)
+        return [
+            (member, done[member] + start, done[member] + stop) for member, start, stop in piece.spans(at)
+        ]
 
     def before(self, member: int, batch: int) -> int:
         """Return the number of batches, or rows, of a member before a batch of the mix."""
-        if self.quotas is not None:
-            return self.quotas.before(batch)[member]
-        chunk = self._chunk(batch // _CHUNK)
-        return chunk.before[member] + bisect_left(chunk.places[member], batch)
+        piece, at, done = self._at(batch)
+        return done[member] + piece.before(member, at) if member < len(done) else 0
+
+    def counts(self, batch: int) -> tuple[int, ...]:
+        """Return the number of batches, or rows, of each member before a batch of the mix."""
+        piece, at, done = self._at(batch)
+        return tuple(map(sum, zip(done, piece.counts(at), strict=True)))
 
     def row(self, member: int, number: int) -> int | None:
         """Return the batch of the mix that has batch, or row, `number` of a member; None if there is none."""
-        if self.quotas is not None:
-            return self.quotas.batch_of(member, number)
-        near = self._order.near(member, number)
-        if near is None:
-            return None
-        at = near // _CHUNK
-        while (chunk := self._chunk(at)).before[member] > number:
-            at -= 1
-        while chunk.before[member] + len(chunk.places[member]) <= number:
-            at += 1
-            chunk = self._chunk(at)
-        return chunk.places[member][number - chunk.before[member]]
+        piece, start, done = self._of_row(member, number)
+        found = None if piece is None else piece.batch_of(member, number - done)
+        return None if found is None else start + found
+
+    def _of_row(self, member: int, number: int) -> tuple[Quotas | BatchOrder | None, int, int]:
+        """Return the piece that has batch, or row, `number` of a member, its first batch, and the member's before."""
+        at = bisect_right(self._done, number, key=lambda of: of[member] if member < len(of) else 0) - 1
+        is_there = member < len(self._done[at])
+        return (
+            self._pieces[at] if is_there else None,
+            self._starts[at],
+            self._done[at][member] if is_there else 0,
+        )
+
+    def earliest(self, member: int, number: int) -> int:
+        """Return a batch before which batch, or row, `number` of a member does not come."""
+        piece, start, done = self._of_row(member, number)
+        return 0 if piece is None else start + (piece.earliest(member, number - done) or 0)
 
     def end_of(self, member: int, count: int) -> int | None:
         """Return the batch of the mix before which a member with so many batches, or rows, is exhausted.
@@ -180,55 +113,74 @@ class Picks:
         That is the batch for which it has none; in a mix of rows the one after its last row, whose batch is
         completed by the next pass.
         """
-        row = self.row(member, count - (self.quotas is not None))
-        return row if row is None or self.quotas is None else row + 1
+        row = self.row(member, count - (self.rows is not None))
+        return row if row is None or self.rows is None else row + 1
 
     def check_end(self, counts: Sequence[int | None]) -> None:
         """Raise OpError when an epoch that ends with the last source is endless; `counts` has the known counts."""
-        shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
-        each = 1 if self.quotas is None else self.quotas.n
+        weights, begun = self.weights, self._starts[-1]
+        assert not isinstance(weights, Choice)
+        shares = shares_of([one.after(begun) if isinstance(one, Schedule) else one for one in weights])
+        each = 1 if self.rows is None else self.rows
         stops = {}
         for member, count in enumerate(counts):
-            if self._weights[member] != 0:
-                target = min(-(-(count or 1) // each), LARGEST) * shares.unit
+            if member < len(weights) and weights[member] != 0:
+                target = (
+                    min(max(1, -(-((count or 1) - self._done[-1][member]) // each)), LARGEST) * shares.unit
+                )
                 reached = int(shares.reached(member, np.array([target]), LARGEST + 1)[0])
-                stops[member] = min(reached, shares.end(member) or LARGEST + 1)
+                stops[member] = begun + min(reached, shares.end(member) or LARGEST + 1)
         shortest = min((stop for member, stop in stops.items() if counts[member]), default=LARGEST)
         member = max(stops, key=lambda member: stops[member])
         if stops[member] > min(LARGEST, _PASSES * shortest):
             raise OpError(
-                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch "
+                f"Mix: the weight of source {member} is {weights[member]!r}, so small that an epoch "
                 f"with stop='all' would have more than {min(LARGEST, _PASSES * shortest):,} batches\n"
                 "  raise the weight, leave the source out, or use stop='first'"
             )
 
     def end(self, member: int) -> int | None:
         """Return the batch from which on a member has a weight of 0; None if its weight stays above 0."""
-        if self._weights[member] == 0:
-            return 0
-        return None if self._scheduled is None else self._scheduled.shares.end(member)
+        following = None
+        for change, start, piece in reversed([*zip(self._changes, self._starts, self._pieces, strict=True)]):
+            found = piece.end(member) if member < len(change.weights) else 0
+            if found != 0:
+                return min(
+                    (one for one in (found and start + found, following) if one is not None), default=None
+                )
+            following = start
+        return 0
 
     def would_come(self, member: int, batch: int) -> bool:
         """Return whether a member without batches ends the mix before the batch after this one; if it has a
         weight from the beginning, it always does.
         """
-        weight = self._weights[member]
-        if (weight.at(0) if isinstance(weight, Schedule) else weight) > 0:
-            return True
-        return weight != 0 and self.before(member, batch + 1) > 0
+        weights = self._changes[0].weights
+        if not isinstance(weights, Choice):
+            weight = weights[member] if member < len(weights) else 0.0
+            if (weight.at(0) if isinstance(weight, Schedule) else weight) > 0:
+                return True
+            return self.before(member, batch + 1) > 0
+        # the first function of a history may not be known
+        return batch > 0 and self.before(member, batch + 1) > 0
 
     def total(self, counts: Mapping[int, int], stop: str) -> int:
         """Return the number of batches of an epoch, from the batches, or rows, of a pass over each member."""
         if stop == "all":
-            self.check_end([counts.get(member, 0) for member in range(len(self._weights))])
+            self.check_end([counts.get(member, 0) for member in range(len(self._done[-1]))])
             ends = [
                 min(end for end in (self.end_of(*of), self.end(of[0])) if end is not None)
                 for of in counts.items()
             ]
             return max(ends, default=0)
         found: list[int] = []
-        quotas = self.quotas
-        least = {of: 0 if quotas is None else quotas.earliest(*of) or 0 for of in counts.items()}
+        if isinstance(self.weights, Choice):
+            # whatever is chosen, one of the sources is exhausted by then
+            most = sum(counts.values())
+            counts = {
+                member: count for member, count in counts.items() if self.before(member, most + 1) > count
+            }
+        least = {of: self.earliest(*of) for of in counts.items()}
         for of in sorted(least, key=lambda of: least[of]):
             # a row of a source that comes rarely takes long to be found
             if least[of] <= min(found, default=least[of]) and (row := self.row(*of)) is not None:
@@ -239,7 +191,7 @@ class Picks:
         """Return the numbering in the mix of the batches, or rows, of a member, after `done` of earlier passes."""
 
         def outer(numbers: Array) -> Array:
-            if self.quotas is not None and len(numbers):
+            if self.rows is not None and len(numbers):
                 # a batch has many rows: look up batches, not rows
                 first, last = (self.row(member, int(numbers[at]) + done) for at in (0, -1))
                 assert first is not None
@@ -248,21 +200,12 @@ class Picks:
                 return first + np.searchsorted(before, numbers + done, side="right") - 1
             rows = [self.row(member, number) for number in (numbers + done).tolist()]
             if None in rows:  # batches that never come belong where the last one is that does
-                came = self.before(member, self._order.settled)
+                came = self.before(member, self._starts[-1] + self._pieces[-1].settled)
                 last = self.row(member, came - 1) if came else 0
                 rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)
 
         return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
-
-    def _found(self, at: int) -> Chunk:
-        members, before = self._order.members(at * _CHUNK, _CHUNK)
-        numbers = np.empty_like(members)
-        places = [np.flatnonzero(members == member) for member in range(len(before))]
-        for member, of in enumerate(places):
-            numbers[of] = before[member] + np.arange(len(of))
-        of_mix = [(of + at * _CHUNK).tolist() for of in places]
-        return Chunk(members.tolist(), numbers.tolist(), before.tolist(), of_mix)
 
 
 _AT_ONCE = 256
@@ -297,7 +240,7 @@ class MixTable:
         refuse: Callable[[int], NoReturn],
         start: int = 0,
     ) -> None:
-        self.picks, self._table_of, self.counts = picks, table_of, counts
+        self.picks, self._table_of, self.counts = picks, table_of, [*counts]
         """`counts` has the number of rows of each pass of a member that has ended."""
         self.total: int | None = None
         self._stops_first, self._refuse = stop == "first", refuse
@@ -305,8 +248,25 @@ class MixTable:
         """For each member, the row at which its first pass has ended."""
         self._empty: list[int] = []
         """Members whose first pass has no rows."""
-        self._known = start
+        self._known = self._start = start
         """All rows before this one are known to exist."""
+
+    def change(self, change: Change) -> None:
+        """Go on with other weights from a batch on: forget what was found of the rows from there on."""
+        self.picks.add(change)
+        if self.total is None or self.total >= change.batch:
+            self.total, self._known = None, min(self._known, change.batch)
+        self.counts += [[] for _ in range(len(change.weights) - len(self.counts))]
+        for member, ended in enumerate(self.counts):
+            while ended and self.picks.before(member, change.batch) <= sum(ended):
+                ended.pop()
+        self._first_ends = [self.picks.end_of(at, of[0]) if of else None for at, of in enumerate(self.counts)]
+        self.check_end()
+
+    def _is_over(self, member: int) -> bool:
+        """Return whether a member does not come any more from the first row on, so that its table is not needed."""
+        end = self.picks.end(member)
+        return end is not None and end <= self._start
 
     def check_end(self) -> None:
         """Raise OpError when the epoch is endless, judged by the rows of first passes that are known so far."""
@@ -314,7 +274,11 @@ class MixTable:
             # where a table is not counted, it has at least the rows that are planned
             self.picks.check_end(
                 [
-                    ended[0] if ended else self._table_of(member, 0).num_known
+                    ended[0]
+                    if ended
+                    else None
+                    if self._is_over(member)
+                    else self._table_of(member, 0).num_known
                     for member, ended in enumerate(self.counts)
                 ]
             )
@@ -363,9 +327,11 @@ class MixTable:
         """Look up the rows up to k in all members; set `total` if the epoch ends before row k + 1."""
         ends: list[int] = []
         for member in range(len(self.counts)):
+            if self._is_over(member):
+                continue
             # a source without rows is found at once
             first = 0 if self.picks.would_come(member, 0) else -1
-            if self.picks.quotas is not None and not self._stops_first:
+            if self.picks.rows is not None and not self._stops_first:
                 first = max(first, self.picks.before(member, k))  # its last row may have come before
             end = self._end_of(member, max(first, self.picks.before(member, k + 1) - 1))
             if isinstance(end, Missing):

@@ -1,6 +1,6 @@
 """State of a loader: its place in an epoch as plain JSON, and checks that a saved state fits."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ class MixPosition(NamedTuple):
     ranks: int
     ended: bool
     """Whether the last batch belonged to an incomplete round: after it come only batches of some sources."""
-    members: Sequence[Mapping[str, Any]]
+    members: list[dict[str, Any]]
     """For each source, the number of batches of its ended passes, and its windows, as JSON."""
 
     def to_json(self) -> dict[str, Any]:

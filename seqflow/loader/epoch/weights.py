@@ -68,6 +68,11 @@ class Schedule:
         """Return the weight of batch `number` of an epoch."""
         return float(_weights_at(self, np.array([_number(number)], np.int64))[0])
 
+    def after(self, batch: int) -> "Weight":
+        """Return the weight from a batch on, which becomes batch 0."""
+        points = {0: self.at(batch), **{at - batch: one for at, one in self.points if at > batch}}
+        return Schedule(points, linear=self.linear) if any(points.values()) else 0.0
+
     def to_json(self) -> dict[str, Any]:
         """Return the points and `linear` as JSON-compatible values."""
         return {"points": [[number, weight] for number, weight in self.points], "linear": self.linear}

@@ -86,6 +86,7 @@ class LoaderIdentity:
             "bad_rows": recipe.bad_rows,
             **_bad_files(recipe.source),
             **self._conditions("keep", "require"),
+            **_grouped(recipe),
             **({} if recipe.member is None else {"member": recipe.member}),
         }
 
@@ -115,7 +116,13 @@ class LoaderIdentity:
         sliced = bool(self.listing.slices().is_slice.any())
         if as_read:
             assert lengths is not None
-            planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
+            used = (lengths, *(f"{name}." for name in (recipe.grouped or ())[:1]))
+            names = [text.partition(": ")[0] for text in data["columns"]]
+            planned = [
+                text
+                for text, name in zip(data["columns"], names, strict=True)
+                if any(one.startswith(f"{name}.") for one in used)
+            ]
             columns, data = None, {**data, "columns": planned}
         return {
             "format": FORMAT,
@@ -131,6 +138,7 @@ class LoaderIdentity:
             "window": recipe.window if sliced and not as_read else None,
             "data": dict(data),
             **self._conditions("keep", *(["require"] if recipe.keeps_going else [])),
+            **_grouped(recipe),
         }
 
     @cached_property
@@ -170,6 +178,11 @@ class LoaderIdentity:
         if len(files) <= _LISTED_FILES:
             return found | {"files": files}
         return found | {"files": len(files), "digest": digest_of_text(repr(files))}
+
+
+def _grouped(recipe: Recipe) -> dict[str, str]:
+    """Return the column whose values make groups of rows; nothing if there is none, as in older states."""
+    return {} if recipe.grouped is None else {"by": ".".join(recipe.grouped)}
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:

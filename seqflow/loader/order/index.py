@@ -45,7 +45,8 @@ class LengthsIndex:
 
     The file is an Arrow file with a row for each slice: `file`, `block`, `start`, `rows`, and `lengths`, one
     for each row of the slice. Its metadata names the data, columns and `prepare`. If nothing changes rows it
-    has whole blocks, and fits windows of any size.
+    has whole blocks, and fits windows of any size. If rows are shuffled in groups, it also has `groups`, the
+    number of the group of each row in its block; an entry here is then int64[rows, 2].
     """
 
     lengths: Mapping[SliceKey, Array]
@@ -70,12 +71,16 @@ class LengthsIndex:
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
         """Return the lengths of the rows of a window, in the order of an epoch."""
         lengths = self.of_window(window)
-        order = recipe.order(window, len(lengths), epoch)
+        groups = [] if recipe.grouped is None else [one[:, 1] for one in self._of_slices(window)]
+        order = recipe.order(window, len(lengths), epoch, groups)
         return lengths if order is None else lengths[order]
 
     def of_window(self, window: Window) -> Array:
         """Return the lengths of the rows of a window, in the order of the source."""
-        return np.concatenate([cast(Array, self.of(one, one.number)) for one in window.slices])
+        return np.concatenate([_lengths(one) for one in self._of_slices(window)])
+
+    def _of_slices(self, window: Window) -> list[Array]:
+        return [cast(Array, self.of(one, one.number)) for one in window.slices]
 
     def of(self, one: BlockSlice, number: int) -> Array | None:
         """Return the lengths of the rows of a slice, whose block then had number `number`; None if they are not
@@ -87,6 +92,11 @@ class LengthsIndex:
         if known is None or one.stop is None:
             return known
         return known[one.start : one.stop] if len(known) == one.block.num_rows else None
+
+
+def _lengths(measured: Array) -> Array:
+    """Return the lengths of rows, without the numbers of their groups."""
+    return measured if measured.ndim == 1 else measured[:, 0]
 
 
 class Measured:
@@ -109,7 +119,7 @@ class Measured:
         keys = np.array([(*key, len(lengths)) for key, lengths in self.lengths.items()], np.int64).reshape(
             -1, 3
         )
-        values = np.concatenate([np.zeros(0, np.int64), *self.lengths.values()])
+        values = np.concatenate([*self.lengths.values()] or [np.zeros(0, np.int64)])
         with path.open("wb") as file:
             np.savez(file, keys=keys, values=values)
 
@@ -126,10 +136,16 @@ class Measured:
         self.lengths.update(lengths)
         self._missing.difference_update(lengths)
 
-    def add(self, recipe: Recipe, key: SliceKey, records: Sequence[Record]) -> None:
-        """Measure the prepared rows of a slice, unless it is measured already."""
+    def add(
+        self, recipe: Recipe, key: SliceKey, records: Sequence[Record], groups: Sequence[Array | None]
+    ) -> None:
+        """Measure the prepared rows of a slice, unless it is measured already; `groups` are those of the records."""
         if key in self._missing:
-            self.lengths[key] = lengths_of(recipe, records)
+            lengths = lengths_of(recipe, records)
+            if recipe.grouped is not None:
+                of_rows = [one for one in groups if one is not None]
+                lengths = np.stack([lengths, np.concatenate(of_rows or [lengths])], axis=1)
+            self.lengths[key] = lengths
             self._missing.discard(key)
 
 
@@ -176,7 +192,8 @@ def write_index(
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
-    origins, blocks_of, starts, of_slices = zip(*rows, strict=True) if rows else ((), (), (), ())
+    origins, blocks_of, starts, measured = zip(*rows, strict=True) if rows else ((), (), (), ())
+    of_slices = [_lengths(one) for one in measured]
     columns = {
         "file": [os.path.basename(origin) for origin in origins],
         "block": blocks_of,
@@ -184,7 +201,9 @@ def write_index(
         "rows": [len(one) for one in of_slices],
         "lengths": of_slices,
     }
-    table = pa.table(columns, _schema())
+    if "by" in key:
+        columns["groups"] = [one[:, 1] for one in measured]
+    table = pa.table(columns, _schema("by" in key))
     metadata = {_SETTINGS: json.dumps(key), _FILES: json.dumps(files), CHECKSUM: checksum(table)}
     table = table.replace_schema_metadata(metadata)
     writer = FileWriter(path, FileEncoding("arrow"))
@@ -215,9 +234,13 @@ def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any])
 
 
 def _lengths_in(table: pa.Table) -> dict[SliceKey, Array]:
-    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
+    names = [name for name in table.schema.names if name not in ("file", "rows")]
+    record = from_arrow(table.select(names).combine_chunks())
     ends = np.cumsum(record["lengths.lengths"])[:-1]
-    lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
+    values = record["lengths.values"]
+    if "groups" in names:
+        values = np.stack([values, record["groups.values"]], axis=1)
+    lengths = np.split(values, ends) if record.num_rows else []
     places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
     return dict(zip(places, lengths, strict=True))
 
@@ -263,14 +286,15 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
     """
     import pyarrow.compute as pc
 
-    if not table.schema.equals(_schema()):
+    lists = [name for name in ("lengths", "groups") if name in table.schema.names]
+    if not table.schema.equals(_schema("groups" in lists)):
         raise _damaged(path, "it has other columns")
-    flat = pc.list_flatten(table["lengths"])
-    if flat.null_count or any(column.null_count for column in table.columns):
+    flat = [pc.list_flatten(table[name]) for name in lists]
+    if any(column.null_count for column in (*flat, *table.columns)):
         raise _damaged(path, "it has nulls")
-    if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
+    if not all(pc.list_value_length(table[name]).equals(table["rows"]) for name in lists):
         raise _damaged(path, "rows are not the numbers of lengths")
-    lengths = flat.to_numpy()
+    lengths = flat[0].to_numpy()
     # added up in float64: damaged lengths may exceed int64
     if lengths.min(initial=0) < UNUSABLE or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
         raise _damaged(path, "it has negative lengths, or too large ones")
@@ -283,7 +307,8 @@ def checksum(table: pa.Table) -> bytes:
     import pyarrow.compute as pc
 
     found = 0
-    for column in (table["block"], table["start"], table["rows"], pc.list_flatten(table["lengths"])):
+    lists = [pc.list_flatten(table[name]) for name in ("lengths", "groups") if name in table.schema.names]
+    for column in (table["block"], table["start"], table["rows"], *lists):
         found = zlib.crc32(column.to_numpy(), found)
     return str(found).encode()
 
@@ -292,16 +317,10 @@ def _damaged(path: Path, why: str) -> ProviderError:
     return ProviderError(f"the lengths index {path} is damaged: {why}{_ANEW}")
 
 
-def _schema() -> pa.Schema:
-    return pa.schema(
-        {
-            "file": pa.string(),
-            "block": pa.int64(),
-            "start": pa.int64(),
-            "rows": pa.int64(),
-            "lengths": pa.large_list(pa.int64()),
-        }
-    )
+def _schema(grouped: bool) -> pa.Schema:
+    numbers = pa.large_list(pa.int64())
+    columns = {"file": pa.string(), "block": pa.int64(), "start": pa.int64(), "rows": pa.int64()}
+    return pa.schema({**columns, "lengths": numbers, **({"groups": numbers} if grouped else {})})
 
 
 FileBlocks = Sequence[Any]

@@ -9,12 +9,13 @@ import numpy as np
 from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
-from seqflow.errors import BatchPlanError, OpError, ProviderError
+from seqflow.errors import BatchPlanError, OpError, OpTypeError, ProviderError
 from seqflow.expression import Expression
 from seqflow.files.interface import LOCAL, Files
 from seqflow.files.uris import is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.conditions import RowCondition
+from seqflow.loader.order.groups import order_of_groups
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
 from seqflow.loader.plans.selection import lengths_of, planned_lengths
@@ -34,16 +35,23 @@ order of rows would change, and saved states would resume at other rows."""
 class Shuffle:
     """Blocks in a random order each epoch, and rows in a random order inside each window.
 
-    The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly.
+    The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly. With `by`, not
+    rows but groups are in a random order: the rows of a block with one value of this column follow each other, in
+    their order. The end of a batch, or of a window, may divide a group.
 
     Args:
         seed: Seed of the order, from 0 to 2**64 - 1.
+        by: Column of the source whose equal values make a group; null is a value like others. `prepare` must keep
+            rows, and the batch plan their order. None shuffles single rows.
     """
 
     seed: int = 0
+    by: str | None = None
 
     def __post_init__(self) -> None:
         check_seed("Shuffle", self.seed)
+        if self.by is not None and not isinstance(self.by, str):
+            raise OpTypeError(f"Shuffle: by is {self.by!r}, expected the name of a column")
 
 
 def check_seed(place: str, seed: Any) -> None:
@@ -87,6 +95,8 @@ class Recipe:
     """Number of the source in a mix; None if it is not in a mix."""
     of_rows: bool = False
     """Whether the source gives rows, not batches, to a mix."""
+    grouped: tuple[str, ...] | None = None
+    """Path of the column whose values make groups of rows; None if single rows are shuffled."""
 
     @property
     def keeps_going(self) -> bool:
@@ -182,11 +192,15 @@ class Recipe:
         """Return the seed of a random op of `prepare` or `net`, made from its own."""
         return key_of(own, self.key(epoch, purpose, *numbers))
 
-    def order(self, window: Window, rows: int, epoch: int) -> Array | None:
-        """Return the order of a window's rows; None if it is that of the source."""
+    def order(self, window: Window, rows: int, epoch: int, groups: Sequence[Array]) -> Array | None:
+        """Return the order of a window's rows; None if it is that of the source.
+
+        `groups` are the numbers of the groups of the rows of each block, if groups are shuffled.
+        """
         if self.shuffle is None:
             return None
-        return permutation(rows, self.key(epoch, ROWS, window.number))
+        key = self.key(epoch, ROWS, window.number)
+        return permutation(rows, key) if self.grouped is None else order_of_groups(groups, key)
 
     def planned_lengths(self, record: Record) -> str | None:
         """Return the lengths that batches of such records are planned on; raise BatchPlanError when required

@@ -192,6 +192,11 @@ class BatchPlan(ABC):
         return False
 
     @property
+    def reorders_rows(self) -> bool:
+        """Whether batches have rows in another order than the window."""
+        return self.packed_capacity is not None
+
+    @property
     def cuts_rows(self) -> bool:
         """Whether rows may be cut, so that a batch has only a piece of them."""
         return False

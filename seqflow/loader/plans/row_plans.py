@@ -173,6 +173,10 @@ class TokenBudget(BatchPlan):
         return self.strategy == "best_fit"
 
     @property
+    def reorders_rows(self) -> bool:
+        return self._packs
+
+    @property
     def _longest(self) -> int:
         """Length of the longest row that fits."""
         return self.max_tokens // self.multiple_of * self.multiple_of
@@ -314,6 +318,7 @@ class Buckets(BatchPlan):
     """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
     __repr__ = shown_plan
+    reorders_rows = True
 
     def __post_init__(self) -> None:
         plan = self.plan

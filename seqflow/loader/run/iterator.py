@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +41,7 @@ class RunOptions:
     """Options of a run: its share of the epoch, and how batches are counted."""
 
     workers: Workers
-    handlers: Sequence[BadRowHandler]
+    handlers: list[BadRowHandler]
     """Receivers of bad rows: one for each source."""
     stats: Stats
     at_once: bool = False

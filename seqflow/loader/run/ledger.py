@@ -44,6 +44,8 @@ class RowRange:
     """Their row numbers in the block; None if `prepare` made new rows."""
     key: int = 0
     """Random number of the block, or of the slice of it that `prepare` made new rows of."""
+    groups: Array | None = None
+    """Number of the group of each row in its block, if groups are shuffled."""
 
     def part(self, start: int, stop: int) -> str:
         """Return the place of rows start … stop - 1 of the range, as text."""

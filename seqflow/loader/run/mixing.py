@@ -1,5 +1,6 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -9,8 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.json_schema import is_count, numbered
+from seqflow.json_schema import is_count, matches_schema, numbered
 from seqflow.loader.epoch.assign_ranks import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
+from seqflow.loader.epoch.history import Change, Choice, History
 from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
 from seqflow.loader.epoch.state import (
     MixPosition,
@@ -22,7 +24,6 @@ from seqflow.loader.epoch.state import (
     check_streams,
 )
 from seqflow.loader.epoch.table import Missing
-from seqflow.loader.epoch.weights import Schedule, Weight
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.balanced_pools import Span, Totals
@@ -39,9 +40,10 @@ from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
+_SOURCE = {"settings": Mapping, "data": Mapping}
 _FORM = {
-    "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
-    "ranks": is_count, "ended": bool,
+    "settings": Mapping, "sources": [lambda one: one is None or matches_schema(one, _SOURCE)], "epoch": is_count,
+    "batch": is_count, "ranks": is_count, "ended": bool,
     "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
 }  # fmt: skip
 _SUMMED = (
@@ -61,26 +63,24 @@ def _other_order(order: Any) -> str:
     )
 
 
-def check_mix_state(state: Any, settings: Mapping[str, Any], changes: str, sources: int) -> None:
-    """Raise OpError when a state is not that of a mix with these settings and so many sources."""
+def check_mix_state(state: Any) -> None:
+    """Raise OpError when a state is not that of a mix, or of one that orders rows in another way."""
     check_schema("a Mix", state, _FORM)
     if (order := state["settings"].get("order", 1)) != ORDER:
         raise OpError(
             f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
         )
-    check_settings(state["settings"], settings, changes)
-    for name in ("sources", "members"):
-        if len(state[name]) != sources:
-            raise OpError(f"load_state_dict: the state has {len(state[name])} {name}, expected {sources}")
 
 
 @dataclass(eq=False, repr=False)
 class MixPipeline:
     """Makes the batches of any epoch of a mix of pipelines."""
 
-    members: Sequence[Pipeline]
-    names: tuple[str, ...]
-    weights: Sequence[Weight]
+    members: list[Pipeline | None]
+    """Sources by number; None for one that was removed, and is not a source of this mix."""
+    history: History
+    is_named: bool
+    """Whether sources were given with names; others are found in a state by their numbers, in any folder."""
     rows: int | None
     """Rows of a batch if each has rows of all sources; None if each comes from one source."""
     seed: int
@@ -94,18 +94,40 @@ class MixPipeline:
     """Number of batches of each rank in a step, if the plans have no balance."""
 
     def __post_init__(self) -> None:
-        self.assignment, self.threads = self.members[0].assignment, self.members[0].threads
-        self.empty = self.members[0].empty_batch()
-        self._check_members()
+        self._one = self.present[0]
+        self.assignment, self.threads = self._one.assignment, self._one.threads
+        self.empty = self._one.empty_batch()
+        for number in range(len(self.members)):
+            self._check_member(number)
+        if self.empty is not None and self.column in self.empty:
+            raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+
+    @property
+    def present(self) -> list[Pipeline]:
+        """Sources that are not removed."""
+        return [one for one in self.members if one is not None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all sources, by number."""
+        return self.history.names
+
+    def member(self, number: int) -> Pipeline:
+        """Return a source; raise OpError when it was removed, and is not a source of this mix."""
+        if (found := self.members[number]) is None:
+            raise OpError(
+                f"Mix: source {self.names[number]!r} was removed, and is not among the sources\n"
+                "  give it, with a weight of 0, to have its batches again"
+            )
+        return found
 
     @property
     def epochs_differ(self) -> bool:
-        return len(self.members) > 1 or self.members[0].epochs_differ
+        return len(self.members) > 1 or self._one.epochs_differ
 
     def beginning(self, epoch: int) -> MixPosition:
         """Return the place before the first batch of an epoch."""
-        members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
-        return MixPosition(epoch, 0, self.assignment.world_size, False, members)
+        return MixPosition(epoch, 0, self.assignment.world_size, False, [_begun() for _ in self.members])
 
     def empty_batch(self) -> LoadedBatch | None:
         """Return a batch without rows; None if Python functions make the batches."""
@@ -117,8 +139,7 @@ class MixPipeline:
         """Return the batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
-            numbers = np.array([self.members[member].recipe.member for member in members], np.int64)
-            tensors = {**tensors, self.column: np.repeat(numbers, counts)}
+            tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
             parents = {**parents, self.column: None}
         names = (self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
         return LoadedBatch(
@@ -133,13 +154,31 @@ class MixPipeline:
     @property
     def _balanced(self) -> int | None:
         """Number of batches of a step, by the balance of the plans."""
-        balance = self.members[0].recipe.batch.balance
+        balance = self._one.recipe.batch.balance
         return None if balance is None else balance.step
+
+    def next_change(self, batch: int) -> int:
+        """Return the first batch, not before this one, at which weights may change: where a step and all pools
+        begin.
+        """
+        size = self.step_size() or 1
+        for balance in filter(None, (one.recipe.batch.balance for one in self.present)):
+            if balance.steps_in_pool is None:
+                raise OpError(
+                    'Mix: weights cannot change inside an epoch with Balance(pool="window"), whose pools end where '
+                    "windows do\n  give pool=, a number of steps"
+                )
+            size = math.lcm(size, balance.step * balance.steps_in_pool)
+        return -(-batch // size) * size
 
     def handlers(self) -> list[BadRowHandler]:
         """Return the receiver of the bad rows of each source."""
-        of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
-        return [one for handlers in of_each for one in handlers]
+        return [self.handler(number) for number in range(len(self.members))]
+
+    def handler(self, number: int) -> BadRowHandler:
+        """Return the receiver of the bad rows of a source."""
+        member = self.members[number]
+        return BadRowHandler() if member is None else member.handlers(f"source{number}")[0]
 
     def run(self, start: MixPosition, run_options: RunOptions) -> "MixRun":
         """Return a run of one epoch from a place on."""
@@ -156,20 +195,19 @@ class MixPipeline:
     def parts_of(self, task: "MixTask", epoch: int) -> list[tuple[str | None, Pipeline, BatchTask]]:
         """Return the batches of sources that a batch consists of, each with the name of its source."""
         return [
-            (self.names[member], self.members[member].of_epoch(epoch), part)
-            for member, *_, part in task.parts
+            (self.names[member], self.member(member).of_epoch(epoch), part) for member, *_, part in task.parts
         ]
 
     @property
     def derived(self) -> Mapping[str, Derived]:
         """Tensors of its batches that follow from lengths, by name; none if sources differ in them."""
-        first, *others = (one.derived for one in self.members)
+        first, *others = (one.derived for one in self.present)
         return first if all(one == first for one in others) else {}
 
     def all_batches(self, size: int = 1) -> "MixPipeline":
         """Return the same mix for all batches of its epochs, as `Pipeline.all_batches` does."""
         found = copy(self)
-        found.members = [one.all_batches() for one in self.members]
+        found.members = [None if one is None else one.all_batches() for one in self.members]
         found.assignment, found.skip, found.steps_of = ALL_BATCHES, (), size
         found.totals = None if self.totals is None else Totals(self.totals.texts, apart=True)
         return found
@@ -181,7 +219,7 @@ class MixPipeline:
         """Return the number of batches of an epoch; None if that of some source is not known before reading."""
         picks = self.picks(epoch)
         counts = [
-            0 if picks.end(number) == 0 else member.num_batches(epoch)
+            0 if picks.end(number) == 0 else None if member is None else member.num_batches(epoch)
             for number, member in enumerate(self.members)
         ]
         if None in counts:
@@ -205,57 +243,127 @@ class MixPipeline:
 
     def picks(self, epoch: int) -> Picks:
         """Return the assignment of batches of the sources to the batches of an epoch."""
-        return Picks(self.weights, self.rows, key_of(self.seed, epoch))
+        return Picks(self.history.pieces(epoch), self.rows, key_of(self.seed, epoch))
 
     def fingerprint(self, epoch: int) -> dict[str, Any]:
         """Return the entries of a state in an epoch besides the place."""
-        return {"settings": self._settings(), "sources": [one.fingerprint(epoch) for one in self.members]}
+        sources = [None if one is None else one.fingerprint(epoch) for one in self.members]
+        return {"settings": self._settings(), "sources": sources, "history": self.history.to_json()}
 
     def _settings(self) -> dict[str, Any]:
-        weights = [one.to_json() if isinstance(one, Schedule) else one for one in self.weights]
         return {
-            "weights": weights, "seed": self.seed, "stop": self.stop, "column": self.column,
-            "rows": self.rows, "order": ORDER,
+            "seed": self.seed, "stop": self.stop, "column": self.column, "rows": self.rows, "order": ORDER,
             **({"skip": [list(span) for span in self.skip]} if self.skip else {}),
         }  # fmt: skip
 
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
-        check_mix_state(state, self._settings(), changes, len(self.members))
-        start = MixPosition(
-            int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
-        )
-        # restored below: a source that refuses must not leave the others changed
-        picks, before = self.picks(start.epoch), [one.earlier for one in self.members]
-        try:
-            for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
-                saved = start.members[number]
-                check_streams(saved["windows"], member.recipe.streams)
-                done = sum(saved["passes"])
-                place = start.of_member(
-                    number, len(saved["passes"]), picks.before(number, start.batch) - done
+        check_mix_state(state)
+        settings = {name: value for name, value in state["settings"].items() if name != "weights"}
+        check_settings(settings, self._settings(), changes)
+        saved = replace(self.history, changes=self.history.changes[:1])
+        if "history" in state:  # not of versions whose weights did not change
+            saved = History.from_json(state["history"], self.history.changes[-1].weights)
+            own = () if self.is_named else self.names
+            saved = replace(saved, names=(*own, *saved.names[len(own) :])[: len(saved.names)])
+        for name in ("sources", "members"):
+            if len(state[name]) != len(saved.names):
+                raise OpError(
+                    f"load_state_dict: the state has {len(state[name])} {name}, expected {len(saved.names)}"
                 )
+        history = self._continued(saved, state, changes)
+        more = len(history.names) - len(state["members"])
+        start = MixPosition(
+            int(state["epoch"]), state["batch"], state["ranks"], state["ended"],
+            [*state["members"], *[_begun() for _ in range(more)]],
+        )  # fmt: skip
+        # restored below: a source that refuses must not leave the others changed
+        before = self.history, self.members, [(one, one.earlier) for one in self.present]
+        self.members, self.history = self._numbered(history), history
+        try:
+            picks = self.picks(start.epoch)
+            for number, source in enumerate(state["sources"]):
+                of, member = start.members[number], self.members[number]
+                if member is None or source is None:
+                    continue
+                check_streams(of["windows"], member.recipe.streams)
+                done = sum(of["passes"])
+                place = start.of_member(number, len(of["passes"]), picks.before(number, start.batch) - done)
                 of_member = {"format": FORMAT, "by_rows": False, **source, **place.to_json()}
                 what = f"load_state_dict: source {number}: "
                 member.start_of(of_member, changes, what, begun=start.batch > 0)
         except BaseException:
-            for member, earlier in zip(self.members, before, strict=True):
-                member.earlier = earlier
+            self.history, self.members, earlier = before
+            for one, files in earlier:
+                one.earlier = files
             raise
         return start
 
-    def _check_members(self) -> None:
-        """Raise OpError unless all members have the same ranks and batches of the same tensors."""
-        for number, member in enumerate(self.members[1:], 1):
-            if member.assignment != self.assignment:
+    def _continued(self, saved: History, state: Mapping[str, Any], changes: str) -> History:
+        """Return the history `saved` in a state, continued with the weights of this mix if changes are accepted."""
+        own, place = self.history, (int(state["epoch"]), int(state["batch"]))
+        names = (*saved.names, *(name for name in own.names if name not in saved.names))
+        then, now = (saved.by_name(saved.at(*place)), own.by_name(own.changes[-1].weights))
+        kept = saved.to_json()
+        if own.to_json() != kept[: len(own.changes)] and (len(own.changes) > 1 or then != now):
+            if len(own.changes) > 1:
                 raise OpError(
-                    f"Mix: source {number} is loaded as {member.assignment.ranks}, "
-                    f"source 0 as {self.assignment.ranks}"
+                    f"load_state_dict: the history of the state has digest {saved.digest}, and that of this mix "
+                    f"{own.digest}: {saved}\n  this mix: {own}\n"
+                    "  all ranks change weights at the same batches; make the mix again, or set_epoch(…)"
                 )
-            found = member.empty_batch()
-            if self.empty is None or found is None:
-                continue
+            shown = [{"weights": one if isinstance(one, dict) else str(one)} for one in (then, now)]
+            check_settings(shown[0], shown[1], changes, also=("weights",))
+            if self.next_change(place[1]) != place[1]:
+                raise OpError(
+                    f"load_state_dict: weights change at batch {place[1]} of the state, which is inside a step or a "
+                    f"pool, expected a state at batch {self.next_change(place[1])}"
+                )
+            weights = own.changes[-1].weights
+            if not isinstance(weights, Choice):
+                weights = tuple(now.get(name, 0.0) for name in names)
+            elif names != own.names:
+                raise OpError(
+                    f"load_state_dict: weights is a function that chooses from {', '.join(own.names)}, and the state "
+                    f"has {', '.join(names)}, expected the same sources in the same order"
+                )
+            before = (
+                tuple(one.get("before", 0) for one in state["members"]) if isinstance(then, Choice) else None
+            )
+            earlier = tuple(one for one in saved.changes if one[:2] < place)
+            saved = replace(saved, changes=(*earlier, Change(*place, weights, before)))
+        missing = [name for name in names if name not in own.names]
+        for change in [Change(*place, saved.at(*place)), *(one for one in saved.changes if one[:2] > place)]:
+            needed = saved.names if isinstance(change.weights, Choice) else saved.by_name(change.weights)
+            if found := [name for name in missing if name in needed]:
+                raise OpError(
+                    f"load_state_dict: source {found[0]!r} of the state is missing, expected one of that name\n"
+                    f"  the state: {saved}"
+                )
+        return replace(saved, names=names)
+
+    def _numbered(self, history: History) -> list[Pipeline | None]:
+        """Return the sources with their numbers in a history."""
+        found = dict(zip(self.names, self.members, strict=True))
+        return [
+            one
+            if one is None or one.recipe.member == number
+            else one.as_member(number, (), of_rows=one.recipe.of_rows)
+            for number, one in enumerate(map(found.get, history.names))
+        ]
+
+    def _check_member(self, number: int) -> None:
+        """Raise OpError unless a source has the ranks of the others, and batches of the same tensors."""
+        member = self.members[number]
+        if member is None:
+            return
+        if member.assignment != self.assignment:
+            raise OpError(
+                f"Mix: source {number} is loaded as {member.assignment.ranks}, source 0 as {self.assignment.ranks}"
+            )
+        found = member.empty_batch()
+        if self.empty is not None and found is not None:
             one, other = _tensor_types(self.empty), _tensor_types(found)
             for name in dict.fromkeys([*one, *other]):
                 if one.get(name) != other.get(name):
@@ -264,25 +372,31 @@ class MixPipeline:
                         f"{one.get(name, 'missing')} in those of source 0\n"
                         "  make them alike in prepare, or choose columns that all have"
                     )
-        if self.totals is not None:
-            self._check_totals(self.totals)
-        if self.empty is not None and self.column in self.empty:
-            raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+        if self.totals is None:
+            return
+        if member.totals is not None:
+            raise OpError(f"Mix: source {number} has totals of its own\n  give totals= to the Mix, not to it")
+        balance = member.recipe.batch.balance
+        if self._balanced != (None if balance is None else balance.step):
+            raise OpError(
+                f"Mix: totals of steps, which are not the same in the balance of sources 0 and {number}\n"
+                "  give all the same group and steps_of"
+            )
+        member.check_totals(self.totals)
 
-    def _check_totals(self, totals: Totals) -> None:
-        """Raise OpError when a total does not fit the batches, or steps differ between members."""
-        for number, member in enumerate(self.members):
-            if member.totals is not None:
-                raise OpError(
-                    f"Mix: source {number} has totals of its own\n  give totals= to the Mix, not to it"
-                )
-            balance = member.recipe.batch.balance
-            if self._balanced != (None if balance is None else balance.step):
-                raise OpError(
-                    f"Mix: totals of steps, which are not the same in the balance of sources 0 and {number}\n"
-                    "  give all the same group and steps_of"
-                )
-            member.check_totals(totals)
+    def add(self, member: Pipeline) -> None:
+        """Add a source, which has weights after the next change of the history."""
+        self.members = [*self.members, member]
+        try:
+            self._check_member(len(self.members) - 1)
+        except BaseException:
+            self.members = self.members[:-1]
+            raise
+
+
+def _begun() -> dict[str, Any]:
+    """Return the entry in a place of a source of which no batch has come."""
+    return {"passes": [], "windows": {}}
 
 
 Part = tuple[int, int, SourceRun, BatchTask]
@@ -332,6 +446,8 @@ class MixRun:
         """For each of the totals, the rows for which it is 0."""
         self.picks = mix.picks(start.epoch)
         ended = [list(saved["passes"]) for saved in start.members]
+        self.begun = start.batch
+        """First batch that this process has not begun."""
         self.table = MixTable(
             self.picks, lambda *of: self.run(*of).table, ended, mix.stop, self._refuse, start.batch
         )
@@ -363,8 +479,19 @@ class MixRun:
                 assignment=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
                 stop=None,
             )  # fmt: skip
-            self._runs[member, number] = self.mix.members[member].run(place, run_options)
+            self._runs[member, number] = self.mix.member(member).run(place, run_options)
         return self._runs[member, number]
+
+    def change(self, change: Change) -> None:
+        """Go on with other weights from a batch on that is not begun."""
+        for number in range(len(self._of_members), len(self.mix.members)):
+            self._of_members.append(Stats())
+            self._run_options.handlers.append(self.mix.handler(number))
+            self.start.members.append(_begun())
+        self.table.change(change)
+        if self._first is not None:
+            self._first.close()
+            self._first = None
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.run(window.member, window.number).plan(window, wait=wait)
@@ -378,6 +505,7 @@ class MixRun:
         task = MixTask(row, parts, size, following)
         of_step = self.mix.step_size()
         if of_step is None:
+            self.begun = max(self.begun, following)
             return task
         step = row.number // of_step
         if step != self._step[0]:
@@ -385,6 +513,7 @@ class MixRun:
             if totals is None:
                 return None
             self._step = step, totals
+        self.begun = max(self.begun, following)
         return task._replace(step=step, totals=self._step[1])
 
     def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
@@ -487,7 +616,10 @@ class MixRun:
             if run is not None:
                 at = run.checkpoint
                 windows = {} if at is None else {"0": [at.position, at.first, at.batches]}
-            found.append({"passes": passes, "windows": windows})
+            of_member: dict[str, Any] = {"passes": passes, "windows": windows}
+            if isinstance(self.picks.weights, Choice):  # a later run may have another function
+                of_member["before"] = self.picks.before(member, row)
+            found.append(of_member)
         return found
 
     def _count_rest(self, member: int, number: int) -> None:

@@ -445,9 +445,10 @@ class Pipeline:
         now = {"settings": self.settings(), "data": data}
         changed = check_same_source(what, state, now, changes, also)
         check_streams(state["windows"], self.recipe.streams)
-        if "prepare" in changed and not self._may_prepare_anew(state):
+        prepared = [name for name in ("prepare", "keep", "require") if name in changed]
+        if prepared and not self._may_prepare_anew(state):
             raise OpError(
-                f"{what}prepare has changed since the state was saved, so the next row is unknown: the "
+                f"{what}{prepared[0]} has changed since the state was saved, so the next row is unknown: the "
                 "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
             )
         # before the first batch of an epoch, new files join at once

@@ -6,7 +6,7 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.draws import Reseed, RowDraws
 from seqflow.loader.order.conditions import fulfilling, unfulfilled
+from seqflow.loader.order.groups import groups_of
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
@@ -267,11 +268,28 @@ def keys_of_rows(ranges: Sequence[RowRange], rows: Array) -> Array:
     return keys
 
 
-def _taken(record: Record, numbers: RowNumbers | None, rows: Array) -> tuple[Record, RowNumbers | None]:
-    """Return some rows, in order, and their numbers in the block."""
-    if len(rows) == record.num_rows:
-        return record, numbers
-    return take_rows(record, rows), None if numbers is None else np.asarray(numbers)[rows]
+class _Prepared(NamedTuple):
+    """Prepared rows, their numbers in the block, and those of their groups; None if these are not known."""
+
+    record: Record
+    numbers: RowNumbers | None
+    groups: Array | None
+
+    def taken(self, rows: Array) -> "_Prepared":
+        """Return some rows, in order."""
+        if len(rows) == self.record.num_rows:
+            return self
+        numbers = None if self.numbers is None else np.asarray(self.numbers)[rows]
+        return _Prepared(
+            take_rows(self.record, rows), numbers, None if self.groups is None else self.groups[rows]
+        )
+
+
+def _groups_by_block(ranges: Sequence[RowRange]) -> list[Array]:
+    """Return the numbers of the groups of the rows of each block, if rows are in groups."""
+    found = groupby(ranges, key=lambda one: id(one.block))
+    parts = ([one.groups for one in of if one.groups is not None] for _, of in found)
+    return [np.concatenate(of) for of in parts if of]
 
 
 PreparedSlice = tuple[tuple[Record, ...], Ledger]
@@ -371,21 +389,24 @@ class WindowMaker:
         if bad:
             return None
         numbers, seconds = [*map(range, rows)], perf_counter() - started
+        stops = np.cumsum(rows)[:-1].tolist()
+        groups: Sequence[Array | None] = [None] * len(rows)
+        if recipe.grouped is not None:
+            groups = np.split(groups_of(table, recipe.grouped), stops)
         if recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None:
             # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
             of_blocks = np.array([one.number for one in slices], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
-            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
+            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random, groups))
             ledger.seconds_reading = seconds
             found = [((read_only_record(record),), ledger), *[_WITH_FIRST] * (len(blocks) - 1)]
             kept.slices.update(zip(keys, found, strict=True))
             return found
         ledgers = [Ledger.of_source(count, 0) for count in rows]
         ledgers[0].seconds_reading = seconds
-        arguments = zip(
-            split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, slices, ledgers, strict=True
-        )
+        parts = map(_Prepared, split_rows(record, stops), numbers, groups)
+        arguments = zip(parts, slices, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
         return (_result_of(partial(self._keep, *of)) for of in zip(slices, prepare, strict=True))
 
@@ -398,7 +419,8 @@ class WindowMaker:
         if one.key not in kept:
             kept[one.key] = read()
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, kept[one.key][0])
+            records, ledger = kept[one.key]
+            self.measured.add(self.recipe, one.key, records, [one.groups for one in ledger.ranges])
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
@@ -407,26 +429,25 @@ class WindowMaker:
             return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
         check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
-        record, numbers, ledger = self._convert(one)
+        rows, ledger = self._convert(one)
         ledger.seconds_reading = perf_counter() - started
-        return self._prepared(record, numbers, one, ledger, epoch)
+        return self._prepared(rows, one, ledger, epoch)
 
-    def _prepared(
-        self, record: Record, numbers: RowNumbers, one: BlockSlice, ledger: Ledger, epoch: int
-    ) -> PreparedSlice:
+    def _prepared(self, rows: _Prepared, one: BlockSlice, ledger: Ledger, epoch: int) -> PreparedSlice:
         """Prepare the rows of a slice; tensors are read-only, because batches may share their memory."""
         started = perf_counter()
-        found = list(self._prepare(record, numbers, one, epoch, ledger))
+        found = list(self._prepare(rows, one, epoch, ledger))
         if self.recipe.keep or self.recipe.require:
-            found = [self._fulfilling(*pair, one, ledger) for pair in found]
+            found = [self._fulfilling(of, one, ledger) for of in found]
         ledger.ranges = tuple(
-            RowRange(one.block, prepared.num_rows, rows, _key_of(one, rows)) for prepared, rows in found
+            RowRange(one.block, prepared.num_rows, numbers, _key_of(one, numbers), groups)
+            for prepared, numbers, groups in found
         )
         ledger.seconds_preparing = perf_counter() - started
-        return tuple(read_only_record(prepared) for prepared, _ in found), ledger
+        return tuple(read_only_record(of.record) for of in found), ledger
 
-    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
-        """Return the good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
+    def _convert(self, one: BlockSlice) -> tuple[_Prepared, Ledger]:
+        """Return the good rows of a slice, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
         table, numbers, filtered, damage = recipe.source.read_kept(
@@ -441,11 +462,13 @@ class WindowMaker:
         ledger.damaged = [] if damage is None else [damage]
         known = {row.row for row in unreadable}  # which are null in that column, or in all
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
+        rows = _Prepared(
+            record, numbers, None if recipe.grouped is None else groups_of(table, recipe.grouped)
+        )
         if not bad:
-            return record, numbers, ledger
+            return rows, ledger
         self._reject(ledger, Rejected.of(table, bad, numbers, one.block))
-        good = good_rows(table.num_rows, bad)
-        return take_rows(record, good), np.asarray(numbers)[good], ledger
+        return rows.taken(good_rows(table.num_rows, bad)), ledger
 
     def _reject(self, ledger: Ledger, rejected: Rejected, *, is_prepared: bool = False) -> None:
         """Count bad rows; raise ProviderError when they are errors."""
@@ -453,17 +476,18 @@ class WindowMaker:
             raise rejected.error()
         ledger.reject(rejected, is_prepared=is_prepared)
 
-    def _prepare(
-        self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, ledger: Ledger
-    ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """Yield the results of `prepare`, and their row numbers in the block if it keeps the rows.
+    def _prepare(self, rows: _Prepared, one: BlockSlice, epoch: int, ledger: Ledger) -> Iterator[_Prepared]:
+        """Yield the results of `prepare`, with their row numbers in the block if it keeps the rows.
 
-        If bad rows are omitted, rows that it refuses are rejected, and the others are prepared without them.
+        If bad rows are omitted, rows that it refuses are rejected, and the others are prepared without them. Raise
+        OpError when rows are in groups, and it does not keep rows.
         """
         prepare = self.recipe.prepare
         if prepare is None:
-            yield record, numbers
+            yield rows
             return
+        record, numbers, groups = rows
+        assert numbers is not None
 
         def reseed(start: int, stop: int) -> Reseed | RowDraws:
             keys = None
@@ -476,28 +500,30 @@ class WindowMaker:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
             return apply(prepare, rows, reseed(start, stop))
 
-        found = by_halves(
+        halves = by_halves(
             lambda start, stop: one_row_space(run(start, stop)),
             0, record.num_rows, lambda error: self.recipe.keeps_going and blames_rows(error),
         )  # fmt: skip
         try:
-            for rows, result in found:
+            for of, result in halves:
                 if isinstance(result, Exception):
-                    refused = slice_rows(record, rows.start, rows.stop)
+                    refused = slice_rows(record, of.start, of.stop)
                     bad = [refused_row(0, refused, result)]
-                    self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[rows], one.block))
+                    self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[of], one.block))
                 else:
-                    ledger.rows_left += result.num_rows - (rows.stop - rows.start)
+                    ledger.rows_left += result.num_rows - (of.stop - of.start)
                     keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, record)
-                    of_rows: RowNumbers | None = numbers[rows] if keeps else None
+                    of_rows: RowNumbers | None = numbers[of] if keeps else None
                     if self.numbered and isinstance(prepare, Net) and not keeps:
                         made_of = executor.row_numbers(
                             prepare,
-                            slice_rows(record, rows.start, rows.stop),
-                            reseed(rows.start, rows.stop),
+                            slice_rows(record, of.start, of.stop),
+                            reseed(of.start, of.stop),
                         )
-                        of_rows = None if made_of is None else np.asarray(numbers[rows])[made_of]
-                    yield result, of_rows
+                        of_rows = None if made_of is None else np.asarray(numbers[of])[made_of]
+                    if groups is not None:
+                        self._check_keeps(keeps, of.stop - of.start, result.num_rows)
+                    yield _Prepared(result, of_rows, None if groups is None else groups[of])
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None
@@ -507,20 +533,32 @@ class WindowMaker:
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
-    def _fulfilling(
-        self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
-    ) -> tuple[Record, RowNumbers | None]:
-        """Return the prepared rows that fulfil all conditions, and their numbers.
+    def _check_keeps(self, keeps: bool, rows: int, made: int) -> None:
+        """Raise OpError unless `prepare` keeps rows: a net does by inference, a function if it returns as many."""
+        if keeps or (not isinstance(self.recipe.prepare, Net) and made == rows):
+            return
+        found = (
+            f"made {made} rows of {rows}" if made != rows else "is not known to keep each row in its place"
+        )
+        assert self.recipe.shuffle is not None
+        raise OpError(
+            f"Shuffle: by is {self.recipe.shuffle.by!r}, and prepare {found}, expected the same rows: groups are "
+            "those of the source\n  leave out rows with keep= or where=, and make several of one before"
+        )
+
+    def _fulfilling(self, rows: _Prepared, one: BlockSlice, ledger: Ledger) -> _Prepared:
+        """Return the prepared rows that fulfil all conditions.
 
         Rows that `keep` omits are counted as filtered; `require` judges the others, and rejects some.
         """
-        kept, refused = fulfilling(self.recipe.keep, record)
+        kept, refused = fulfilling(self.recipe.keep, rows.record)
         ledger.leave_out(refused)
-        record, numbers = _taken(record, numbers, kept)
+        rows = rows.taken(kept)
+        record, numbers, _ = rows
         bad = unfulfilled(self.recipe.require, record)
         for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]) if bad else ():
             self._reject(ledger, rejected, is_prepared=numbers is None)
-        return _taken(record, numbers, good_rows(record.num_rows, bad))
+        return rows.taken(good_rows(record.num_rows, bad))
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Return the window with its rows in order and its batches planned."""
@@ -534,7 +572,7 @@ class WindowMaker:
         records = [record for record in records if record.num_rows] or records[:1]
         ledger.ranges = tuple([one for one in ranges if one.rows] or ranges[:1])
         source = None if self.kept is None or not records else self.kept.rows(records)
-        order = recipe.order(window, ledger.rows_left, epoch)
+        order = recipe.order(window, ledger.rows_left, epoch, _groups_by_block(ledger.ranges))
         draws = isinstance(recipe.net, Net) and recipe.net.is_random
         if order is None and (self.numbered or draws):
             order = np.arange(ledger.rows_left)

@@ -5,9 +5,16 @@ import pickle
 import numpy as np
 import pytest
 
-from seqflow.kernels import ChunkedRows, KernelError, gather_slices, pad_batches, pad_slices
+from seqflow.kernels import ChunkedRows, KernelError, gather_slices, pad_batches
 
 CHUNKS = ChunkedRows([np.array([10, 11, 12], np.int32), np.array([], np.int32), np.array([13, 14], np.int32)])
+
+
+def pad_slices(chunks, starts, sizes, width, value=0, *, dtype=None, mask=None, **how):
+    """Return the padded rows of one batch."""
+    padded = np.empty((len(sizes), width, *chunks.row_shape), dtype or chunks.dtype)
+    pad_batches(chunks, [(starts, sizes, padded, mask)], value, dtype=dtype, **how)
+    return padded
 
 
 def test_rows_are_numbered_from_one_array_to_the_next(any_kernels):

@@ -69,7 +69,7 @@ def test_a_state_of_an_earlier_version_is_loaded(kind):
 
 @pytest.mark.parametrize("kind", ["loader", "mix"])
 def test_a_state_is_written_as_it_was(kind):
-    """But for entries that are new, and the plan, which was the text of its dict."""
+    """But for entries that are new, and the plan, which was the text of its dict; weights are in the history."""
     batches, saved = made(kind)
     iterator = iter(batches)
     for _ in range(json.loads(saved)["batch"]):
@@ -77,6 +77,9 @@ def test_a_state_is_written_as_it_was(kind):
     state, plan = batches.state_dict(), sf.TokenBudget(12)
     for source in state.get("sources", ()):
         assert source.pop("by_rows") is False
+    if kind == "mix":
+        saved = saved.replace('"weights": [2.0, 1.0], ', "")
+        assert [[weight for _, weight in one["weights"]] for one in state.pop("history")] == [[2.0, 1.0]]
     expected = saved.replace(f'"{plan!r}"', json.dumps(plan.to_dict()))
     assert json.dumps(state) == expected
 

@@ -75,6 +75,7 @@ TEXT = {
     "lower": _text,
     "as_text": _text,
     "normalize": _text,
+    "normalize_offsets": _text,
     "split_words": _text,
     "train_tokenizer": _trainable,
     "tokenize": _tokenizable,

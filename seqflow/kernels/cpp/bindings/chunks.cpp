@@ -191,19 +191,6 @@ class PaddedSlices {
   PadSlices job = {};
 };
 
-nb::object pad_slices(nb::handle chunks, nb::handle starts, nb::handle sizes, Index width, nb::handle value,
-                      const char *side, bool truncate, nb::handle dtype, nb::handle out, nb::handle mask) {
-  const Chunks held(chunks);
-  const PaddingOptions how(*held, value, side, truncate, dtype);
-  if (width < 0) decline();
-  const nb::object padded =
-      output(out, {Buffer(sizes).counts().size, width}, held->like(), 1, how.target);
-  PaddedSlices slices(how, starts, sizes, width, padded, mask);
-  const Unlocked unlocked(slices.bytes());
-  slices.run();
-  return padded;
-}
-
 nb::object pad_batches(nb::handle chunks, nb::handle batches, nb::handle value, const char *side, bool truncate,
                        nb::handle dtype) {
   if (!nb::isinstance<nb::list>(batches)) decline();
@@ -228,7 +215,6 @@ nb::object pad_batches(nb::handle chunks, nb::handle batches, nb::handle value, 
 void bind_chunks(nb::module_ &module) {
   module.def("hold_rows", hold_rows);
   bind_kernel(module, "gather_slices", gather_slices);
-  bind_kernel(module, "pad_slices", pad_slices);
   bind_kernel(module, "pad_batches", pad_batches);
 }
 
