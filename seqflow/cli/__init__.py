@@ -16,6 +16,7 @@ from seqflow.cli import (
     ops,
     report,
     run,
+    serve,
     trace,
     train_tokenizer,
 )
@@ -38,6 +39,7 @@ for _command, _module in (
     (init.init, init),
     (check.check, check),
     (run.run, run),
+    (serve.serve, serve),
     (index.index, index),
     (trace.trace, trace),
     (train_tokenizer.train_tokenizer, train_tokenizer),

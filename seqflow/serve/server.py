@@ -65,7 +65,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def __init__(
         self, loader: Loader | Mix, host: str, port: int, *, token: str | None, tls: tuple[bytes, bytes] | None,
-        memory: int, streams: int, ports: tuple[int, ...],
+        memory: int, streams: int,
     ) -> None:  # fmt: skip
         _check(loader)
         self._batches = Batches(loader, memory)
@@ -90,7 +90,6 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             "steps_of": loader.pipeline.steps_of,
             "skip": [list(span) for span in loader.pipeline.skip],
             "epochs_differ": loader.pipeline.epochs_differ,
-            "ports": ports,
         }
         self._slots, self._most = threading.BoundedSemaphore(streams), streams
         self._open, self._opening = 0, threading.Lock()
@@ -221,13 +220,14 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         """Accept no more streams, and end those that are open after their current message."""
         self._stopping.set()
 
-    def close(self) -> None:
-        """Stop, and wait until the streams have ended, but not for clients that have stopped reading."""
+    def close(self) -> bool:
+        """Stop, and wait until the streams have ended; return False if a client that has stopped reading prevents it."""
         self.stop()
         ending = threading.Thread(target=self.shutdown, name="seqflow-serve-end", daemon=True)
         ending.start()
         ending.join(SECONDS_TO_END)
         self._batches.close()
+        return not ending.is_alive()
 
     def __enter__(self) -> "BatchServer":
         return self
@@ -315,7 +315,7 @@ def serve(
         tls = None if tls_cert is None or tls_key is None else tuple(_read(one) for one in (tls_cert, tls_key))
         return BatchServer(
             loader, host, port, token=token, tls=tls, memory=byte_count("serve: memory", memory),  # type: ignore[arg-type]
-            streams=streams, ports=(),
+            streams=streams,
         )  # fmt: skip
     except (fl.FlightError, pa.ArrowException, OSError) as error:
         raise OpError(f"serve: cannot listen at {host}:{port}: {str(error).splitlines()[0]}") from None
