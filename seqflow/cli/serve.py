@@ -21,7 +21,7 @@ from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
     from seqflow.job import Job
-    from seqflow.serve import BatchServer
+    from seqflow.serving import BatchServer
 
 SECONDS_BETWEEN_LINES = 60.0
 EXAMPLES = (
@@ -95,7 +95,7 @@ def serve(
 def _server(job: Job, *, insecure: bool) -> BatchServer:
     from seqflow.errors import JobError
     from seqflow.job.opening import open_batches
-    from seqflow.serve import serve as begin
+    from seqflow.serving import serve as begin
 
     settings, token = job.serve, None
     if settings.token_file is not None:

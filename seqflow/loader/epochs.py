@@ -30,7 +30,7 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "assignment batches is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
+        "assignment batches can_fork is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
     ),
 )
 @checked()
@@ -71,6 +71,11 @@ class EpochBatches:
     @assignment.setter
     def assignment(self, assignment: Assignment) -> None:
         self.pipeline.assignment = assignment
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a forked process can go on with it: connections to stores and servers do not work there."""
+        return False
 
     @property
     def rank(self) -> int:

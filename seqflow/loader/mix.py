@@ -131,6 +131,10 @@ class Mix(EpochBatches):
         return self.pipeline.names
 
     @property
+    def can_fork(self) -> bool:
+        return all(loader.can_fork for loader in self.loaders)
+
+    @property
     def loaders(self) -> list[Loader]:
         """The loaders of all sources."""
         return list(self.by_name.values())

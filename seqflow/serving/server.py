@@ -19,9 +19,9 @@ from seqflow.errors import OpError
 from seqflow.loader import Loader, Mix
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import byte_count
-from seqflow.serve.batches import Batches
-from seqflow.serve.tickets import Ticket, read_ticket
-from seqflow.serve.wire import VERSION, EncodedBatch, message, refusal, stream_schema, wire_error
+from seqflow.serving.batches import Batches
+from seqflow.serving.tickets import Ticket, read_ticket
+from seqflow.serving.wire import VERSION, EncodedBatch, message, refusal, stream_schema, wire_error
 from seqflow.version import __version__
 
 _log = logging.getLogger("seqflow")

@@ -14,8 +14,8 @@ import pyarrow.flight as fl
 
 from seqflow.errors import OpError
 from seqflow.record import Record
-from seqflow.serve.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
-from seqflow.serve.wire import ELSEWHERE, Decoder, kind_of, local_error
+from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
+from seqflow.serving.wire import ELSEWHERE, Decoder, kind_of, local_error
 
 _log = logging.getLogger("seqflow")
 Facts = Mapping[str, Any]

@@ -24,8 +24,8 @@ from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.run.iterator import Run, RunOptions, task_by_number
 from seqflow.loader.run.ledger import Stats
 from seqflow.record import Record
-from seqflow.serve.tickets import Ticket
-from seqflow.serve.wire import EncodedBatch, encode
+from seqflow.serving.tickets import Ticket
+from seqflow.serving.wire import EncodedBatch, encode
 
 WINDOWS_OF_RUN = 8
 """Consecutive windows that one server prepares: with single windows, a reader was begun for each, at 4-9× the CPU."""

@@ -40,9 +40,9 @@ from seqflow.loader.run.mixing import check_mix_state
 from seqflow.loader.run.steps import HandedOut
 from seqflow.loader.run.workers import byte_count
 from seqflow.record import Record
-from seqflow.serve.lanes import Facts, Lane, Servers
-from seqflow.serve.tickets import Span, Ticket, spans_of
-from seqflow.serve.wire import VERSION
+from seqflow.serving.lanes import Facts, Lane, Servers
+from seqflow.serving.tickets import Span, Ticket, spans_of
+from seqflow.serving.wire import VERSION
 from seqflow.version import __version__
 
 _CELLS = 1 << 19
@@ -241,7 +241,7 @@ class ServedRun:
             stats.rows += rows
             self._place = self._after(made.facts.get("place", self._place), made.facts)
         self.progress.position = self._position(task)
-        self.progress.at_window_end = bool(made.facts.get("at_window_end")) and not task.fill
+        self.progress.at_window_end = bool(made.facts.get("at_window_end")) and task.fill != "repeat"
         return batch, None
 
     def _after(self, place: Mapping[str, Any], facts: Facts) -> Mapping[str, Any]:
@@ -372,7 +372,7 @@ class ServedPipeline:
         return MixPosition(state["epoch"], state["batch"], state["ranks"], state["ended"], state["members"])
 
 
-@dataclass
+@dataclass(repr=False)
 class ServedStats(Stats):
     """Counts of one iteration: batches, tokens and waiting of this client; rows that were read and omitted are counted
     by the servers.
@@ -391,11 +391,6 @@ class ServedLoader(EpochBatches):
 
     def __repr__(self) -> str:
         return f"Batches of {', '.join(self.pipeline.servers.names)}, {self._where()}"
-
-    @property
-    def forks(self) -> bool:
-        """Return whether a forked process can use it: connections do not work there."""
-        return False
 
     def trace(
         self, number: int, *, row: int | None = None, element: int | None = None, column: str | None = None, epoch: int = 0

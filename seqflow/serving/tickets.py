@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow.json_schema import is_count, matches_schema, numbered
 from seqflow.kernels.arrays import Array
-from seqflow.serve.wire import VERSION, refusal
+from seqflow.serving.wire import VERSION, refusal
 
 MOST_SPANS = 256
 MOST_BYTES = 4096
