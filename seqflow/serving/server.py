@@ -126,18 +126,19 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             self._open += 1
         try:
             numbers = ticket.numbers()
-            batch = self._batch(ticket, next(numbers))
-            first = batch
+            following: EncodedBatch | BaseException | None = self._batch(ticket, next(numbers))
+            first = batch = following
             yield stream_schema(first)
             while batch is not None and batch.goes_with(first):  # with other tensors the client asks on from there
-                together, batch = self._together(ticket, batch, numbers)
+                together, following = self._together(ticket, batch, numbers)
                 with self._opening:
                     self._batches.counts["sent"] += len(together)
                     self._batches.counts["bytes"] += sum(one.nbytes for one in together)
                 yield message(together)
-                if batch is None and self._stopping.is_set():
-                    return
-            if batch is None:
+                if isinstance(following, BaseException):
+                    raise following
+                batch = following
+            if batch is None and not self._stopping.is_set():
                 yield _end(first, self._batches.end_of(ticket.epoch))
         except GeneratorExit:
             raise
@@ -152,12 +153,15 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _together(
         self, ticket: Ticket, batch: EncodedBatch, numbers: Iterator[int]
-    ) -> tuple[list[EncodedBatch], EncodedBatch | None]:
-        """Return the batches of a message from this one on, and the batch after them."""
+    ) -> tuple[list[EncodedBatch], EncodedBatch | BaseException | None]:
+        """Return the batches of a message from this one on, and the batch after them, or the error in its place."""
         together, size, started = [batch], batch.nbytes, monotonic()
         while True:
             number = None if self._stopping.is_set() else next(numbers, None)
-            following = None if number is None else self._batch(ticket, number)
+            try:
+                following = None if number is None else self._batch(ticket, number)
+            except BaseException as error:
+                return together, error  # after the batches before it
             if following is None:
                 return together, None
             size += following.nbytes
