@@ -36,9 +36,13 @@ EXAMPLES = (
 
 def serve(
     job: job_options.JobPath,
-    port: Annotated[int | None, typer.Option(help="Port to listen at; 0: one that the system chooses.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen at; 0: one that the system chooses.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at.")] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token that clients must send.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that clients must send.")
+    ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="File of the certificate (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="File of its key (PEM).")] = None,
     memory: Annotated[

@@ -30,7 +30,8 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "assignment batches can_fork is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
+        "assignment batches can_fork is_elsewhere is_resuming iteration loaders moves note_move passes pipeline "
+        "place recipe"
     ),
 )
 @checked()

@@ -6,7 +6,7 @@ no longer there.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from time import monotonic
 from typing import Any, NamedTuple
@@ -53,7 +53,15 @@ class Segment(NamedTuple):
 class Producer:
     """A running iteration over a segment, for one client at a time."""
 
-    def __init__(self, pipeline: Any, segment: Segment, start: Place, counts: "Callable[[Stats], None]", *, counted: bool) -> None:
+    def __init__(
+        self,
+        pipeline: Any,
+        segment: Segment,
+        start: Place,
+        count: Callable[[Stats], None],
+        *,
+        counted: bool,
+    ) -> None:
         self._opened = ExitStack()
         assignment = Assignment(Ranks(0, 1), 0, segment.step)
         iteration = self._opened.enter_context(
@@ -61,7 +69,7 @@ class Producer:
         )
         self._run, self._stats, self._derived = iteration.run, iteration._stats, pipeline.derived
         self._batches = iter(iteration)
-        self._step, self._counted, self._add = segment.step, counted, counts
+        self._step, self._counted, self._add = segment.step, counted, count
         self.next = start.batch
         """Number of the batch that it makes next."""
         self.lock = threading.Lock()
@@ -119,8 +127,9 @@ class Batches:
         """Return what is known of an epoch before reading; an index that is missing is made."""
         with self._counting:
             if epoch not in self._epochs:
-                pipeline = self.loader.pipeline
-                found = pipeline.first_batches(epoch, WINDOWS_OF_RUN) if isinstance(self.loader, Loader) else None
+                found = None
+                if isinstance(self.loader, Loader):
+                    found = self.loader.pipeline.first_batches(epoch, WINDOWS_OF_RUN)
                 if found is None:
                     self._epochs[epoch] = CountedEpoch(self.pipeline(1).num_batches(epoch), None)
                 else:
@@ -177,7 +186,9 @@ class Batches:
         with self._lock:
             if made is None:
                 if producer._counted:
-                    raise OpError(f"serve: no batch {producer.next} came, which epoch {ticket.epoch} has: the data changed")
+                    raise OpError(
+                        f"serve: batch {producer.next} of epoch {ticket.epoch} did not come: the data have changed"
+                    )
                 self._ends[ticket.epoch] = producer.next
                 return None
             number, batch = made
@@ -209,8 +220,9 @@ class Batches:
             self._producers[ticket.epoch, ticket.size, segment, monotonic()] = found
             self.counts["opened"] += 1
         found.used = monotonic()
+        most = max(_MOST_PRODUCERS, 2 * self.streams)
         by_use = sorted(self._producers.items(), key=lambda item: (not item[1].is_ended, item[1].used))
-        old = [key for key, one in by_use[: max(0, len(by_use) - max(_MOST_PRODUCERS, 2 * self.streams))] if one is not found]
+        old = [key for key, one in by_use[: max(0, len(by_use) - most)] if one is not found]
         return found, [self._producers.pop(key) for key in old]
 
     def _segment(self, known: CountedEpoch, number: int) -> Segment:
@@ -241,7 +253,8 @@ class Batches:
         if self.get(ticket, number) is None:
             return None
         pipeline = self.pipeline(ticket.size)
-        start = self._start(ticket, number, Segment(number, None), counted=self.epoch(ticket.epoch).firsts is not None)
+        counted = self.epoch(ticket.epoch).firsts is not None
+        start = self._start(ticket, number, Segment(number, None), counted=counted)
         run: Run = pipeline.run(start, RunOptions.of_some(len(pipeline.members)))
         try:
             task = task_by_number(run, "batch", number, ticket.epoch)._replace(size=NO_ROWS, fill="pad")

@@ -1,10 +1,11 @@
 """`sf.served`: the batches of servers, as a loader gives them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
+from types import MappingProxyType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -13,7 +14,8 @@ from seqflow.arguments import FilePath, checked
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader import Balance, arguments
-from seqflow.loader.epoch.assign_ranks import Assignment, Skips, SkipSpan, spans_of as skip_spans_of
+from seqflow.loader.epoch.assign_ranks import Assignment, Skips, SkipSpan
+from seqflow.loader.epoch.assign_ranks import spans_of as skip_spans_of
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
@@ -89,7 +91,7 @@ class FetchedBatch(NamedTuple):
     """A batch that came, or the error in its place."""
 
     task: ServedTask
-    facts: Facts = {}
+    facts: Facts = MappingProxyType({})
     batch: Record | None = None
     error: BaseException | None = None
 
@@ -104,8 +106,12 @@ class ServedRun:
         self.table: Any = ServedTable(total)
         self._firsts = None if firsts is None else np.asarray(firsts, np.int64)
         self._lanes: dict[int, Lane] | None = None
+        self._lane_of: Callable[[Array], Array]
+        self._new_lane: Callable[[int], Lane]
         place = None if firsts is not None else start.to_json()
-        self._ticket = Ticket(pipeline.info["identity"], start.epoch, (), size=pipeline.ticket_size, place=place)
+        self._ticket = Ticket(
+            pipeline.info["identity"], start.epoch, (), size=pipeline.ticket_size, place=place
+        )
         self._place: Mapping[str, Any] = start.to_json()
         """Place after the last batch, as the server tells it."""
         self._first_index = run_options.skips.kept_before(start.batch)
@@ -125,7 +131,9 @@ class ServedRun:
         def lane_of(numbers: Array) -> Array:
             if self._firsts is None:
                 return np.zeros(len(numbers), np.int64)
-            of = numbers % streams if streams > 1 else np.searchsorted(self._firsts, numbers, side="right") - 1
+            of = (
+                numbers % streams if streams > 1 else np.searchsorted(self._firsts, numbers, side="right") - 1
+            )
             return np.asarray(of % count)
 
         def spans(lane: int) -> Iterator[Span]:
@@ -222,7 +230,9 @@ class ServedRun:
             self.plan(kept, wait=True)
         sums = {}
         for name, of_batches in values.items():
-            chosen = [value for one, is_kept in zip(of_batches, kept, strict=True) if is_kept for value in one]
+            chosen = [
+                value for one, is_kept in zip(of_batches, kept, strict=True) if is_kept for value in one
+            ]
             # one by one, as the loader adds them: `sum` compensates the rounding of floats
             sums[name] = reduce(add, chosen, 0.0 if any(isinstance(one, float) for one in chosen) else 0)
             totals.check_sum(name, step, sums[name])
@@ -289,7 +299,12 @@ class ServedPipeline:
     threads = 0
 
     def __init__(
-        self, servers: Servers, info: Mapping[str, Any], ranks: Ranks, skip: Sequence[SkipSpan] | None, ahead: int
+        self,
+        servers: Servers,
+        info: Mapping[str, Any],
+        ranks: Ranks,
+        skip: Sequence[SkipSpan] | None,
+        ahead: int,
     ) -> None:
         self.servers, self.info, self.ahead = servers, info, ahead
         self.assignment = Assignment(ranks)
@@ -374,8 +389,8 @@ class ServedPipeline:
 
 @dataclass(repr=False)
 class ServedStats(Stats):
-    """Counts of one iteration: batches, tokens and waiting of this client; rows that were read and omitted are counted
-    by the servers.
+    """Counts of one iteration: batches, tokens and waiting are those of this client, rows read and omitted those of
+    the servers.
     """
 
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -393,7 +408,13 @@ class ServedLoader(EpochBatches):
         return f"Batches of {', '.join(self.pipeline.servers.names)}, {self._where()}"
 
     def trace(
-        self, number: int, *, row: int | None = None, element: int | None = None, column: str | None = None, epoch: int = 0
+        self,
+        number: int,
+        *,
+        row: int | None = None,
+        element: int | None = None,
+        column: str | None = None,
+        epoch: int = 0,
     ) -> list[Trace]:
         """Return the origin of a batch, as a loader does."""
         pipeline = self.pipeline
@@ -458,10 +479,14 @@ def served(
     info = servers.ask("info")
     if info["version"] != VERSION or info["seqflow"] != __version__:
         raise OpError(
-            f"served: the servers have seqflow {info['seqflow']}, this process {__version__}, expected the same version"
+            f"served: the servers have seqflow {info['seqflow']}, this process {__version__}, expected the same"
         )
     spans = None if skip is None else skip_spans_of(skip)
     pipeline = ServedPipeline(servers, info, given, spans, byte_count("served: ahead", ahead))
-    balance = None if info["balance"] is None else Balance(*info["balance"], linear=1)
+    balance = (
+        None
+        if info["balance"] is None
+        else Balance(info["balance"][0], steps_of=info["balance"][1], linear=1)
+    )
     arguments.check_totals(pipeline.totals, 1, 1, given, balance)
     return ServedLoader(pipeline)

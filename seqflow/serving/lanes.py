@@ -28,7 +28,9 @@ _OPTIONS = [("grpc.use_local_subchannel_pool", 1)]
 class Servers:
     """The servers of one job, and requests to any of them."""
 
-    def __init__(self, urls: Sequence[str], *, token: str | None, tls_root: bytes | None, timeout: float) -> None:
+    def __init__(
+        self, urls: Sequence[str], *, token: str | None, tls_root: bytes | None, timeout: float
+    ) -> None:
         self._places = [_place_of(one) for url in urls for one in _split(url)]
         if len({tls for *_, tls in self._places}) != 1:
             raise OpError(f"served: {', '.join(urls)} has flight:// and flight+tls://, expected one of them")
@@ -141,7 +143,9 @@ class Attempts:
         now = monotonic()
         self._since = now if self._since is None else self._since
         self._errors[address] = _line(local_error(error))
-        if isinstance(error, fl.FlightUnauthenticatedError) or (kind == ELSEWHERE and "another job" in str(error)):
+        if isinstance(error, fl.FlightUnauthenticatedError) or (
+            kind == ELSEWHERE and "another job" in str(error)
+        ):
             self._final.add(address)
             if address not in servers.refusals and kind == ELSEWHERE:
                 _log.warning("served: %s has another job, other data or another version of seqflow", address)
@@ -163,7 +167,11 @@ class Attempts:
 
 def _line(error: BaseException) -> str:
     """Return the first line of an error, without what gRPC adds to it."""
-    return (str(error).splitlines() or [type(error).__name__])[0].partition(". Detail:")[0].partition(". gRPC client")[0]
+    return (
+        (str(error).splitlines() or [type(error).__name__])[0]
+        .partition(". Detail:")[0]
+        .partition(". gRPC client")[0]
+    )
 
 
 def _split(url: str) -> Iterator[str]:
@@ -179,8 +187,17 @@ def _place_of(url: str) -> tuple[str, int, bool]:
     except ValueError:
         host = port = None
         parts = urlsplit("")
-    if parts.scheme not in ("flight", "flight+tls") or not host or port is None or parts.path or parts.query or "@" in url:
-        raise OpError(f"served: {url!r} is not a server, expected flight://host:port or flight+tls://host:port")
+    if (
+        parts.scheme not in ("flight", "flight+tls")
+        or not host
+        or port is None
+        or parts.path
+        or parts.query
+        or "@" in url
+    ):
+        raise OpError(
+            f"served: {url!r} is not a server, expected flight://host:port or flight+tls://host:port"
+        )
     return host, port, parts.scheme == "flight+tls"
 
 
@@ -192,7 +209,13 @@ class Lane:
     """
 
     def __init__(
-        self, servers: Servers, number: int, ticket: Ticket, spans: Iterable[Span], low: Callable[[int], int], most: int
+        self,
+        servers: Servers,
+        number: int,
+        ticket: Ticket,
+        spans: Iterable[Span],
+        low: Callable[[int], int],
+        most: int,
     ) -> None:
         self._servers, self._number, self._ticket, self._low, self._most = servers, number, ticket, low, most
         self._spans = iter(spans)
@@ -201,7 +224,8 @@ class Lane:
         self._place = ticket.place
         self._changed = threading.Condition()
         self._ready: deque[tuple[Facts, Record | None, int]] = deque()
-        self._bytes, self._error = 0, None
+        self._bytes = 0
+        self._error: BaseException | None = None
         self._is_closed = False
         self._reader: Any = None
         self._turn = 0
@@ -211,11 +235,13 @@ class Lane:
     def _begin(self) -> None:
         """Begin to read with a new thread; an earlier one, which may hang, is left behind."""
         self._current = object()
-        thread = threading.Thread(target=self._read, args=(self._current,), name="seqflow-served", daemon=True)
+        thread = threading.Thread(
+            target=self._read, args=(self._current,), name="seqflow-served", daemon=True
+        )
         thread.start()
 
     def peek(self) -> tuple[Facts, Record | None, int]:
-        """Return the next batch with its facts and its bytes, or the facts about the end; raise the error in its place."""
+        """Return the next batch with its facts and bytes, or facts about the end; raise the error in its place."""
         while True:
             with self._changed:
                 here = self._changed.wait_for(lambda: self._ready or self._error, self._servers.timeout)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from seqflow.arguments import Count, FilePath, checked, in_range
+from seqflow.arguments import FilePath, checked
 from seqflow.errors import OpError
 from seqflow.loader import Loader, Mix
 from seqflow.loader.run.pipeline import Pipeline
@@ -77,7 +77,10 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         self._info: dict[str, Any] = {
             "version": VERSION,
             "seqflow": __version__,
-            "fingerprint": {**fingerprint, "settings": {one: settings[one] for one in settings if one != "skip"}},
+            "fingerprint": {
+                **fingerprint,
+                "settings": {one: settings[one] for one in settings if one != "skip"},
+            },
             "totals": None if totals is None else totals.texts,
         }
         self.identity = digest_of(self._info)
@@ -126,10 +129,11 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             self._open += 1
         try:
             numbers = ticket.numbers()
-            following: EncodedBatch | BaseException | None = self._batch(ticket, next(numbers))
-            first = batch = following
+            first = batch = self._batch(ticket, next(numbers))
             yield stream_schema(first)
-            while batch is not None and batch.goes_with(first):  # with other tensors the client asks on from there
+            while batch is not None and batch.goes_with(
+                first
+            ):  # with other tensors the client asks on from there
                 together, following = self._together(ticket, batch, numbers)
                 with self._opening:
                     self._batches.counts["sent"] += len(together)
@@ -225,7 +229,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         self._stopping.set()
 
     def close(self) -> bool:
-        """Stop, and wait until the streams have ended; return False if a client that has stopped reading prevents it."""
+        """Stop, and wait until the streams have ended; return whether they have, which a stalled client prevents."""
         self.stop()
         ending = threading.Thread(target=self.shutdown, name="seqflow-serve-end", daemon=True)
         ending.start()
@@ -262,7 +266,9 @@ def _check(loader: Loader | Mix) -> None:
         )
     for one in _members(loader):
         if one.recipe.source.read_once:
-            raise OpError("serve: the source is a stream, which can be read once\n  serve files, or a function that makes streams")
+            raise OpError(
+                "serve: the source is a stream, which can be read once\n  serve files, or a function that makes it"
+            )
         if one.bad_rows.path is not None or one.recipe.source.bad_files.policy == "quarantine":
             raise OpError(
                 "serve: bad rows or files go to a quarantine file, which several servers would write\n"
@@ -316,7 +322,9 @@ def serve(
     if token is not None and (not token or not token.isascii() or not token.isprintable()):
         raise OpError("serve: the token is empty or has other characters than printable ASCII")
     try:
-        tls = None if tls_cert is None or tls_key is None else tuple(_read(one) for one in (tls_cert, tls_key))
+        tls = (
+            None if tls_cert is None or tls_key is None else tuple(_read(one) for one in (tls_cert, tls_key))
+        )
         return BatchServer(
             loader, host, port, token=token, tls=tls, memory=byte_count("serve: memory", memory),  # type: ignore[arg-type]
             streams=streams,

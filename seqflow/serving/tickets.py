@@ -44,7 +44,9 @@ class Ticket(NamedTuple):
     """"pad" asks for a batch like these without rows."""
 
     def numbers(self) -> Iterator[int]:
-        return chain.from_iterable(range(first, first + step * count, step) for first, step, count in self.spans)
+        return chain.from_iterable(
+            range(first, first + step * count, step) for first, step, count in self.spans
+        )
 
     def to_bytes(self) -> bytes:
         return json.dumps({"version": VERSION, **self._asdict()}).encode()
@@ -63,7 +65,9 @@ def read_ticket(data: bytes, identity: str, sources: int | None) -> Ticket:
     if not isinstance(found, dict) or not is_count(found.get("version")):
         raise refusal("this is not a ticket", "ticket")
     if found.pop("version") != VERSION or found.get("identity") != identity:
-        raise refusal("this server has another job, other data or another version of seqflow than the client's")
+        raise refusal(
+            "this server has another job, other data or another version of seqflow than the client's"
+        )
     ticket = Ticket(**found) if found.keys() == {*Ticket._fields} else None
     if ticket is None or not _is_valid(ticket, sources):
         raise refusal("this is not a ticket", "ticket")
@@ -76,13 +80,19 @@ def _is_valid(ticket: Ticket, sources: int | None) -> bool:
     if not counts or ticket.epoch >= _MOST_EPOCH or not 1 <= ticket.size <= _MOST_SIZE:
         return False
     if place is not None:
-        of_mix = sources is not None and matches_schema(place, _MIX_PLACE) and len(place["members"]) == sources
-        if not (of_mix or (sources is None and matches_schema(place, _PLACE))) or place["epoch"] != ticket.epoch:
+        of_mix = (
+            sources is not None and matches_schema(place, _MIX_PLACE) and len(place["members"]) == sources
+        )
+        if (
+            not (of_mix or (sources is None and matches_schema(place, _PLACE)))
+            or place["epoch"] != ticket.epoch
+        ):
             return False
     if not matches_schema(spans, [(is_count, is_count, is_count)]) or not 1 <= len(spans) <= MOST_SPANS:
         return False
     ends = [-1, *(first + step * (count - 1) for first, step, count in spans)]
-    increasing = all(step and count and first > before for (first, step, count), before in zip(spans, ends, strict=False))
+    starts = zip(spans, ends, strict=False)
+    increasing = all(step and count and first > before for (first, step, count), before in starts)
     return increasing and ticket.fill in ("", "pad")
 
 

@@ -51,7 +51,7 @@ class EncodedBatch:
             len(self.tensors) == len(other.tensors)
             and (self.schema is other.schema or self.schema == other.schema)
             and self.dictionaries.keys() == other.dictionaries.keys()
-            and all(one is other.dictionaries[name] or one.equals(other.dictionaries[name]) for name, one in self.dictionaries.items())
+            and all(values.equals(other.dictionaries[name]) for name, values in self.dictionaries.items())
         )
 
 
@@ -109,7 +109,9 @@ def message(batches: Sequence[EncodedBatch]) -> tuple[pa.RecordBatch, pa.Buffer]
     """Return the message of some batches that go together: a record batch, and their facts. One is not copied."""
     columns = [_column(parts) for parts in zip(*(one.tensors for one in batches), strict=True)]
     heads = b"[" + b",".join(one.head for one in batches) + b"]"
-    return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))]), pa.py_buffer(heads)
+    return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))]), pa.py_buffer(
+        heads
+    )
 
 
 def _column(parts: Sequence[Array]) -> pa.Array:
@@ -182,7 +184,9 @@ class Decoder:
         tensors: dict[str, Any] = {}
         for name, dtype, shape, _, rule in head["tensors"]:
             tensors[name] = None if rule is not None else _tensor(next(memory), np.dtype(dtype), shape)
-        lengths = {name: _tensor(next(memory), np.dtype(np.int64), [size]) for name, size in head.get("lengths", ())}
+        lengths = {
+            name: _tensor(next(memory), np.dtype(np.int64), [size]) for name, size in head.get("lengths", ())
+        }
         made: dict[tuple[Any, ...], Any] = {}
         for name, _, shape, _, rule in head["tensors"]:
             if rule is not None:
@@ -206,7 +210,8 @@ def _tensor(buffer: pa.Buffer, dtype: np.dtype[Any], shape: Sequence[int]) -> Ar
         return np.frombuffer(buffer, dtype, count).reshape(shape).copy()
     memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(buffer.address)
     memory._buffer = buffer  # type: ignore[attr-defined]  # keeps the message, whose memory no other holds
-    return np.frombuffer(memory, dtype, count).reshape(shape)
+    found: Array = np.frombuffer(memory, dtype, count)  # type: ignore[call-overload]
+    return found.reshape(shape)
 
 
 # Errors
@@ -225,7 +230,11 @@ def wire_error(error: BaseException, kind: str | None = None) -> fl.FlightServer
     if isinstance(error, fl.FlightError):
         return error
     text = str(error) if isinstance(error, SeqflowError) else f"{type(error).__name__}: {error}"
-    found = {"kind": kind or type(error).__name__, "text": text, "notes": list(getattr(error, "__notes__", ()))}
+    found = {
+        "kind": kind or type(error).__name__,
+        "text": text,
+        "notes": list(getattr(error, "__notes__", ())),
+    }
     # gRPC sends errors in headers of at most 8 KiB
     found = {**found, "text": text[:3000], "notes": [note[:1000] for note in found["notes"][:3]]}
     return fl.FlightServerError(text[:200], extra_info=json.dumps(found).encode())

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "assignment"), "a Loader or a Mix"]
 
 
@@ -54,8 +53,8 @@ def data_loader(
         for batch in seqflow.torch.data_loader(loader, num_workers=2): ...
 
     If files of the source are in a store, or servers make the batches, its workers are spawned, since connections
-    do not work in a forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be
-    picklable. With workers, `loader.state_dict()` is an OpError: to resume, pass `iterable(loader)` to
+    do not work in a forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses
+    must be picklable. With workers, `loader.state_dict()` is an OpError: to resume, pass `iterable(loader)` to
     torchdata's StatefulDataLoader.
 
     Args:

@@ -12,13 +12,18 @@ import seqflow as sf
 ROWS = 600
 LENGTHS = np.minimum(np.random.default_rng(3).lognormal(3.3, 1.0, ROWS).astype(np.int64) + 1, 400)
 TABLE = pa.table(
-    {"id": np.arange(ROWS), "tokens": [np.random.default_rng(n).integers(0, 1 << 20, n, np.int32) for n in LENGTHS]}
+    {
+        "id": np.arange(ROWS),
+        "tokens": [np.random.default_rng(n).integers(0, 1 << 20, n, np.int32) for n in LENGTHS],
+    }
 )
 PLANS = {
     "packed": sf.Packed(256, ("tokens",), rows=2),
     "rows": sf.Rows(7),
     "budget": sf.TokenBudget(600, lengths="tokens"),
-    "balance": sf.TokenBudget(600, lengths="tokens", balance=sf.Balance(group=2, steps_of=2, pool=2, linear=2000)),
+    "balance": sf.TokenBudget(
+        600, lengths="tokens", balance=sf.Balance(group=2, steps_of=2, pool=2, linear=2000)
+    ),
 }
 
 

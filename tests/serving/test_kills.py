@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-import served_processes as processes
 import pytest
+import served_processes as processes
 
 PROGRAM = [sys.executable, "-W", "ignore", str(Path(processes.__file__))]
 
@@ -39,7 +39,9 @@ class Cluster:
         urls = "flight://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
         self.world_sizes.append(self.rng.choice([1, 2, 3, 4]))
         options = [urls, str(self.world_sizes[-1]), str(self.epochs), self.tail]
-        self.trainer = subprocess.Popen([*PROGRAM, "train", str(self.folder), self.case, *options], stderr=subprocess.PIPE)
+        self.trainer = subprocess.Popen(
+            [*PROGRAM, "train", str(self.folder), self.case, *options], stderr=subprocess.PIPE
+        )
 
     def kill(self):
         """Kill a server, the trainer, or both; one to three servers run afterwards."""

@@ -27,7 +27,6 @@ CASES = {
 }
 
 
-
 @pytest.mark.each_choice
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("world_size", [1, 2, 4])
@@ -99,7 +98,12 @@ def test_the_rest_of_a_loader(loader_of, serve, content):
     (counts,) = served.stats().servers.values()
     assert counts["rows_read"] >= 600
     stats, own = served.stats(), local.stats()
-    assert (stats.rows, stats.tokens, stats.cells, stats.batches) == (own.rows, own.tokens, own.cells, own.batches)
+    assert (stats.rows, stats.tokens, stats.cells, stats.batches) == (
+        own.rows,
+        own.tokens,
+        own.cells,
+        own.batches,
+    )
     with pytest.raises(OpError, match="expected less than 73, the batches of epoch 0"):
         served.batch_at(10_000)
     assert "127.0.0.1" in repr(served)
@@ -144,7 +148,9 @@ def test_spawned_workers_of_a_data_loader_read_from_servers(loader_of, serve):
 
 def test_two_servers_prepare_each_window_once(loader_of, serve):
     servers = [serve(loader_of()) for _ in range(2)]
-    clients = [sf.served([one.url for one in servers], rank=rank, world_size=3, ahead="64 kB") for rank in range(3)]
+    clients = [
+        sf.served([one.url for one in servers], rank=rank, world_size=3, ahead="64 kB") for rank in range(3)
+    ]
     batches = sum(len(round_) for round_ in zip(*clients, strict=True))
     counts = [one.counts() for one in servers]
     assert all(one["made"] for one in counts)
@@ -207,7 +213,7 @@ def test_masks_are_not_sent(serve, content, side, net):
 
 def test_writing_to_a_batch_does_not_reach_what_is_kept(loader_of, serve, content):
     server = serve(loader_of())
-    first = [batch for batch in sf.served(server.url)]
+    first = list(sf.served(server.url))
     expected = [content(batch) for batch in loader_of()]
     for batch in first:
         for tensor in batch.values():

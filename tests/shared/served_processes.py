@@ -17,7 +17,9 @@ CASES = {
     "packed": {},
     "streams": {"streams": 4},
     "no index": {"index": None},
-    "balance": {"batch": sf.TokenBudget(600, lengths="tokens", balance=sf.Balance(group=4, pool=4, linear=2000))},
+    "balance": {
+        "batch": sf.TokenBudget(600, lengths="tokens", balance=sf.Balance(group=4, pool=4, linear=2000))
+    },
     "mix": {"mix": True},
 }
 

@@ -24,8 +24,8 @@ class Derived:
     kind: Kind
     """A mask of elements on the right or the left side, or ids of packed rows."""
     lengths: tuple[str, ...]
-    """Lengths of each row; for packed rows the number of pieces of each, and their lengths. Empty if a net makes other
-    tensors with these names."""
+    """Lengths of each row; for packed rows the number of pieces of each, and their lengths. Empty if a net makes
+    other tensors with these names."""
     multiple_of: int = 1
     """Each piece is padded to a multiple of this."""
 
