@@ -192,7 +192,7 @@ class Batches:
                 self._ends[ticket.epoch] = producer.next
                 return None
             number, batch = made
-            # together: whoever sees that the producer is further must find the batch
+            # together: another client that sees the producer ahead must find the batch
             producer.next = number + producer._step
             self.counts["made"] += 1
             self._kept[ticket.epoch, ticket.size, number] = batch

@@ -468,8 +468,9 @@ def served(
     Raise OpError when no server answers, with the addresses; the errors of nets and rows are those of a loader.
     """
     given = arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options)
-    if timeout <= 0:
+    if not 0 < timeout < float("inf"):
         raise OpError(f"served: timeout is {timeout:g}, expected seconds above 0")
+    spans, most = None if skip is None else skip_spans_of(skip), byte_count("served: ahead", ahead)
     root = None
     if tls_root is not None:
         with open(tls_root, "rb") as file:
@@ -481,8 +482,7 @@ def served(
         raise OpError(
             f"served: the servers have seqflow {info['seqflow']}, this process {__version__}, expected the same"
         )
-    spans = None if skip is None else skip_spans_of(skip)
-    pipeline = ServedPipeline(servers, info, given, spans, byte_count("served: ahead", ahead))
+    pipeline = ServedPipeline(servers, info, given, spans, most)
     balance = (
         None
         if info["balance"] is None

@@ -15,7 +15,7 @@ import pyarrow.flight as fl
 from seqflow.errors import OpError
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
-from seqflow.serving.wire import ELSEWHERE, Decoder, kind_of, local_error
+from seqflow.serving.wire import ELSEWHERE, Decoder, bearer, kind_of, local_error
 
 _log = logging.getLogger("seqflow")
 Facts = Mapping[str, Any]
@@ -34,7 +34,8 @@ class Servers:
         self._places = [_place_of(one) for url in urls for one in _split(url)]
         if len({tls for *_, tls in self._places}) != 1:
             raise OpError(f"served: {', '.join(urls)} has flight:// and flight+tls://, expected one of them")
-        self.timeout, self._token, self._tls_root = timeout, token, tls_root
+        self.timeout, self._tls_root = timeout, tls_root
+        self._headers = [] if token is None else [(b"authorization", bearer(token))]
         self.names = [f"{host}:{port}" for host, port, _ in self._places]
         self.addresses: list[tuple[str, str]] = []
         """Address and host name of each server, in an order that all clients share."""
@@ -69,8 +70,7 @@ class Servers:
         return address, fl.connect(f"grpc{'+tls' if tls else ''}://{address}", **options), self.options()
 
     def options(self, timeout: float | None = None) -> fl.FlightCallOptions:
-        headers = [] if self._token is None else [(b"authorization", f"Bearer {self._token}".encode())]
-        return fl.FlightCallOptions(timeout=timeout, headers=headers)
+        return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
 
     def ask(self, what: str, body: bytes = b"", lane: int = 0) -> Any:
         """Return the answer of the first server that answers; raise its error if it is not the server's own."""
@@ -158,8 +158,8 @@ class Attempts:
         every = {one for one, _ in servers.addresses}
         if every <= self._final or now - self._since > servers.timeout:
             told = "\n  ".join(f"{one}: {text}" for one, text in sorted(self._errors.items()))
-            what = "refuse" if every <= self._final else f"answer, for {servers.timeout:g} seconds: none"
-            raise OpError(f"served: {', '.join(servers.names)}: all {what}\n  {told}") from None
+            what = "all refuse" if every <= self._final else f"none answers for {servers.timeout:g} seconds"
+            raise OpError(f"served: {', '.join(servers.names)}: {what}\n  {told}") from None
         self._in_turn = 0
         servers.look_up()
         self._wait(min(_LONGEST_PAUSE, 0.02 * 2 ** min(10, self.number // len(servers.addresses))))
@@ -233,7 +233,7 @@ class Lane:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin to read with a new thread; an earlier one, which may hang, is left behind."""
+        """Begin to read with a new thread; an earlier one, which may hang, ends when it can."""
         self._current = object()
         thread = threading.Thread(
             target=self._read, args=(self._current,), name="seqflow-served", daemon=True

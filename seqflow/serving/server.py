@@ -8,20 +8,21 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 from functools import wraps
 from hashlib import sha256
+from operator import index
 from time import monotonic
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from seqflow.arguments import FilePath, checked
+from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.errors import OpError
 from seqflow.loader import Loader, Mix
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.serving.batches import Batches
 from seqflow.serving.tickets import Ticket, read_ticket
-from seqflow.serving.wire import VERSION, EncodedBatch, message, refusal, stream_schema, wire_error
+from seqflow.serving.wire import VERSION, EncodedBatch, bearer, message, refusal, stream_schema, wire_error
 from seqflow.version import __version__
 
 _log = logging.getLogger("seqflow")
@@ -50,8 +51,8 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
 class _Token(fl.ServerMiddlewareFactory):  # type: ignore[misc]
     """Refuses requests without the token."""
 
-    def __init__(self, token: str) -> None:
-        self._expected = f"Bearer {token}".encode()
+    def __init__(self, header: bytes) -> None:
+        self._expected = header
 
     @_guarded
     def start_call(self, info: Any, headers: Any) -> None:
@@ -64,7 +65,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
     """Serves the batches of a loader until it is closed."""
 
     def __init__(
-        self, loader: Loader | Mix, host: str, port: int, *, token: str | None, tls: tuple[bytes, bytes] | None,
+        self, loader: Loader | Mix, host: str, port: int, *, header: bytes | None, tls: tuple[bytes, bytes] | None,
         memory: int, streams: int,
     ) -> None:  # fmt: skip
         _check(loader)
@@ -102,7 +103,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         super().__init__(
             f"grpc{'+tls' if tls else ''}://{shown}:{port}",
             tls_certificates=None if tls is None else [tls],
-            middleware={"token": _Token(token)} if token is not None else None,
+            middleware=None if header is None else {"token": _Token(header)},
         )
         self.address = f"{shown}:{self.port}"
         """Host and port, which may be one that the system has chosen."""
@@ -319,14 +320,15 @@ def serve(
             f"serve: host {host} can be reached from other machines, expected a token and TLS\n"
             "  give token= and tls_cert=, tls_key=, or insecure=True in a network that you trust"
         )
-    if token is not None and (not token or not token.isascii() or not token.isprintable()):
-        raise OpError("serve: the token is empty or has other characters than printable ASCII")
+    header = None if token is None else bearer(token)
+    port, most = index(port), byte_count("serve: memory", memory)
+    at_least_one("serve", streams=streams)
     try:
         tls = (
             None if tls_cert is None or tls_key is None else tuple(_read(one) for one in (tls_cert, tls_key))
         )
         return BatchServer(
-            loader, host, port, token=token, tls=tls, memory=byte_count("serve: memory", memory),  # type: ignore[arg-type]
+            loader, host, port, header=header, tls=tls, memory=most,  # type: ignore[arg-type]
             streams=streams,
         )  # fmt: skip
     except (fl.FlightError, pa.ArrowException, OSError) as error:

@@ -214,6 +214,13 @@ def _tensor(buffer: pa.Buffer, dtype: np.dtype[Any], shape: Sequence[int]) -> Ar
     return found.reshape(shape)
 
 
+def bearer(token: str) -> bytes:
+    """Return the header of requests with a token; raise OpError when a header cannot hold it."""
+    if not token or not token.isascii() or not token.isprintable():
+        raise OpError("serve: the token is empty, or has characters that are not printable ASCII")
+    return b"Bearer " + token.encode()
+
+
 # Errors
 
 ELSEWHERE = "elsewhere"

@@ -91,9 +91,7 @@ def test_a_foreign_server_is_passed_over_and_refuses_alone(loader_of, serve, con
 
 def test_no_server_is_an_error_with_the_addresses(loader_of, serve):
     started = time.monotonic()
-    with pytest.raises(
-        OpError, match=r"(?s)127\.0\.0\.1:1, localhost:2: all answer, for 0\.5 seconds: none|none"
-    ):
+    with pytest.raises(OpError, match=r"127\.0\.0\.1:1, localhost:2: none answers for 0\.5 seconds\n"):
         sf.served("flight://127.0.0.1:1,localhost:2", timeout=0.5)
     assert time.monotonic() - started < 10
 
@@ -193,7 +191,7 @@ def test_tls_and_what_does_not_trust_it(loader_of, serve, certificate):
     served = sf.served(named, token="t", tls_root=certificate["tls_cert"])
     assert sum(1 for _ in served) == len(loader_of())
     for url, options in ((named, {}), (f"flight://localhost:{server.port}", {})):
-        with pytest.raises(OpError, match="none"):
+        with pytest.raises(OpError, match="none answers"):
             sf.served(url, token="t", timeout=0.5, **options)
 
 
