@@ -57,7 +57,7 @@ def serve(
     input: job_options.JobInput = None,
     set_: job_options.JobSettings = None,
 ) -> None:
-    """Serve the batches of a job to trainers, which read them with sf.served.
+    """Serve the batches of a job to trainers: sf.served.
 
     Any number of servers of one job share the work, and any of them may end at any time. One line of JSON is printed
     when the server is ready, and one each minute. At SIGTERM it ends after the current batches, and clients go on
