@@ -6,7 +6,7 @@
 The first simulates on lengths: documents are packed by best fit, packed rows come in a random order, and those of
 each step are dealt by the code that loaders run. Each cell is "sum / micro-batch": the dearest rank of a step over
 the mean one, for whole steps and for each micro-batch. 1.20 says that ranks wait for 17 % of their time.
-The last columns are the slowest dealing, in ns a packed row, and planning with it divided by planning without.
+The last columns are the slowest balancing, in ns a packed row, and planning with it divided by planning without.
 
 The second trains a small transformer on two ranks, over gloo, and times the steps as the shuffle gave them and dealt.
 """

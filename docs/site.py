@@ -15,6 +15,7 @@ REFERENCE = {
     "Loader": "seqflow.Loader",
     "Mix": "seqflow.Mix seqflow.Schedule",
     "Batch plans": "seqflow.Rows seqflow.TokenBudget seqflow.Buckets seqflow.Packed seqflow.Balance seqflow.Along",
+    "Verdict": "seqflow.verdict",
     "Padding": "seqflow.Pad",
     "Ranks, order, prefetching": "seqflow.Ranks seqflow.Shuffle seqflow.Prefetch",
     "Bad rows and files": "seqflow.BadRows seqflow.BadFiles",

@@ -54,6 +54,11 @@ class SharedDictionaries:
     def _add(self, table: Table) -> None:
         for path, dictionary in _dictionaries(table):
             before = self.merged.get(path)
+            if before is not None and types.is_nested(before.type) and not before.equals(dictionary):
+                raise ProviderError(
+                    f"column {'.'.join(path)!r} has dictionaries of {before.type} that differ from block to block, "
+                    "which cannot be joined: Arrow does not compare lists\n  write one dictionary, or plain lists"
+                )
             self.merged[path] = dictionary if before is None else _joined(before, dictionary)
 
     def apply(self, table: Table) -> Table:

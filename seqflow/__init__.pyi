@@ -6,7 +6,7 @@ from seqflow.errors import ExpressionError, JobError, LodError, NetError, OpErro
 from seqflow.executor import run
 from seqflow.expression import Expression
 from seqflow.kernels import info
-from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed, Pad, Prefetch, Ranks, Rows, Schedule, Shuffle, TokenBudget
+from seqflow.loader import Along, BadRows, Balance, Buckets, Loader, Mix, Packed, Pad, Prefetch, Ranks, Rows, Schedule, Shuffle, TokenBudget, verdict
 from seqflow.loader.from_rows import from_rows
 from seqflow.lod import LoD
 from seqflow.map_features import features, pool_features
@@ -25,4 +25,4 @@ from seqflow.vocabulary import Vocabulary
 __version__: str
 
 def set_num_threads(count: int) -> None: ...
-__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'serve', 'served', 'set_num_threads', 'to_arrow']
+__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'serve', 'served', 'set_num_threads', 'to_arrow', 'verdict']

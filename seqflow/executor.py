@@ -81,8 +81,8 @@ def run(
     """
     net = Net(net) if isinstance(net, str) else net
     if isinstance(tensors, Record):
-        plan, found = _execute(net, dict(tensors), tensors.parents, reseed)
-        return _as_record(net, found, plan.parents, tensors)
+        plan, found = _execute(net, dict(tensors), _parents_of(tensors), reseed)
+        return _as_record(net, found, plan, tensors)
     arrays: dict[str, Array] = {}
     for name, value in tensors.items():
         if isinstance(value, list | tuple | str) and (parts := _parts_of(net, name)):
@@ -117,6 +117,19 @@ def flattened(name: str, rows: Sequence[Any], parts: Sequence[str]) -> Iterator[
         yield from flattened(values, items, parts)
     else:
         yield values, as_array(values, items) if items else np.zeros(0, np.int64)
+
+
+class SharedBy(NamedTuple):
+    """In place of a parent: the tensor has an entry for each of the lists that rows share, by this index of rows."""
+
+    row: str
+
+
+def _parents_of(record: Record) -> Mapping[str, Any]:
+    """Return the parents of a record's tensors, as `_structure` takes them."""
+    if not record.shares:
+        return record.parents
+    return {**record.parents, **{name: SharedBy(index) for name, index in record.shares.items()}}
 
 
 def _execute(
@@ -188,7 +201,7 @@ def _numbered(by: Array) -> tuple[Array, int]:
 
 def keeps_rows(net: Net, record: Record) -> bool:
     """Return whether row i of the net's result for such a record is known to be row i of the record."""
-    return _plan_for(net, record, record.parents).keeps_rows
+    return _plan_for(net, record, _parents_of(record)).keeps_rows
 
 
 def row_numbers(net: Net, record: Record, reseed: Reseed | RowDraws | None = None) -> Array | None:
@@ -197,7 +210,7 @@ def row_numbers(net: Net, record: Record, reseed: Reseed | RowDraws | None = Non
     Rows are traced by inferred row terms, through masks and orders that select them, and through lists whose elements
     become rows. For that the net is run, and the tensors in these terms are kept.
     """
-    own, inferred = _inferred(net, _structure(record, record.parents, with_sizes=True))
+    own, inferred = _inferred(net, _structure(record, _parents_of(record), with_sizes=True))
     parents = inferred.parents(net.outputs(tuple(record)))
     first = next(
         (name for name, parent in parents.items() if parent is None and inferred.specs[name].rows), None
@@ -221,7 +234,7 @@ def output_specs(net: Net, record: Record) -> Mapping[str, TensorSpec]:
 
     Sizes of rows are unknown; sizes of other axes are known if the net or the record gives them.
     """
-    return _plan_for(net, record, record.parents).outputs
+    return _plan_for(net, record, _parents_of(record)).outputs
 
 
 def empty_result(net: Net, record: Record) -> Record:
@@ -229,9 +242,9 @@ def empty_result(net: Net, record: Record) -> Record:
 
     Later axes of unknown size have size 0.
     """
-    plan = _plan_for(net, record, record.parents)
+    plan = _plan_for(net, record, _parents_of(record))
     tensors = {name: _without_rows(spec) for name, spec in plan.outputs.items()}
-    return _as_record(net, tensors, plan.parents, record)
+    return _as_record(net, tensors, plan, record)
 
 
 def _without_rows(spec: TensorSpec) -> Array:
@@ -262,6 +275,8 @@ class NetPlan:
     """Whether all other outputs have the rows of the record."""
     outputs: Mapping[str, TensorSpec]
     """Dtype and shape of each output."""
+    own: OwnRows
+    """Rows of the record."""
     traced: Mapping[int, RowPath]
     """For random steps by number, how the rows that they draw for are made from the rows of the record."""
 
@@ -310,6 +325,7 @@ def _structure(
 def _inferred(net: Net, structure: Structure) -> tuple[OwnRows, NetInference]:
     """Return the rows of the record, and the inferred results for tensors of this structure."""
     own = OwnRows("the record")
+    shares = {parent.row: OwnRows(parent.row) for *_, parent, _ in structure if isinstance(parent, SharedBy)}
     specs = {}
     for name, dtype, rank, parent, known in structure:
         least = (
@@ -319,6 +335,10 @@ def _inferred(net: Net, structure: Structure) -> tuple[OwnRows, NetInference]:
         shape = PartialShape(sizes).named(name)
         if parent is PLAIN:
             specs[name] = TensorSpec(dtype, shape, axes=(None,))
+        elif isinstance(parent, SharedBy):
+            specs[name] = TensorSpec(dtype, shape, shares[parent.row])
+        elif name in shares:
+            specs[name] = TensorSpec(dtype, shape, own, points=shares[name])
         elif parent is None or parent is UNKNOWN:
             specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)
         else:
@@ -340,6 +360,7 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
         parents,
         all(inferred.specs[name].rows == own for name, parent in parents.items() if parent is None),
         {name: inferred.specs[name] for name in outputs},
+        own,
         traced,
     )
 
@@ -450,18 +471,24 @@ def _name_results(step: Step, values: list[Array], tensors: dict[str, Array]) ->
     tensors.update(zip(step.results, values, strict=True))
 
 
-def _as_record(
-    net: Net, tensors: dict[str, Array], parents: Mapping[str, str | None], source: Record
-) -> Record:
-    own = (name for name, parent in parents.items() if parent is None and tensors[name].ndim)
-    rows = next((len(tensors[name]) for name in own), 0)
+def _as_record(net: Net, tensors: dict[str, Array], plan: NetPlan, source: Record) -> Record:
+    parents = plan.parents
+    own = [name for name, parent in parents.items() if parent is None and tensors[name].ndim]
+    # where rows share lists, the first tensor may have an entry for each list
+    of_record = [name for name in own if source.shares and plan.outputs[name].rows == plan.own]
+    rows = next((len(tensors[name]) for name in of_record or own), 0)
+    shares = {
+        name: index
+        for name, index in source.shares.items()
+        if {name, index} <= tensors.keys() and not {name, index} & {*net.assigned}
+    }
     dictionaries = {
         name: known
         for name, known in source.dictionaries.items()
         if name in tensors and name not in net.assigned
     }
     schema = None if source.schema is None else _with_selected(net, source.schema)
-    return Record(tensors, parents, rows, schema, dictionaries)
+    return Record(tensors, parents, rows, schema, dictionaries, shares=shares)
 
 
 def _with_selected(net: Net, schema: pa.Schema) -> pa.Schema:

@@ -6,7 +6,8 @@ ROOMS = {
     "executor": "run",
     "expression": "Expression",
     "kernels": "info",
-    "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
+    "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget "
+    "verdict",
     "loader.from_rows": "from_rows",
     "lod": "LoD",
     "map_features": "features pool_features",

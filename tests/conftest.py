@@ -21,7 +21,7 @@ from stores import addresses, bucket, own, start_store, store  # noqa: F401  fix
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
 for name, more in {
     "quick": {"max_examples": 12, "derandomize": True},
-    "slow": {"max_examples": 24, "derandomize": True},
+    "slow": {"max_examples": 16, "derandomize": True},
     "thorough": {"max_examples": 200},
 }.items():
     settings.register_profile(name, deadline=None, suppress_health_check=CHECKS, **more)

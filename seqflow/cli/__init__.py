@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from seqflow.cli import (
+    bench,
     build_vocabulary,
     check,
     index,
@@ -40,6 +41,7 @@ for _command, _module in (
     (check.check, check),
     (run.run, run),
     (serve.serve, serve),
+    (bench.bench, bench),
     (index.index, index),
     (trace.trace, trace),
     (train_tokenizer.train_tokenizer, train_tokenizer),

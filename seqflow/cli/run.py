@@ -67,6 +67,9 @@ def run(
         Literal["json"] | None,
         typer.Option(help="Print a JSON object for the start, each 30 s, and the end, in lines on stderr."),
     ] = None,
+    verdict: Annotated[
+        bool, typer.Option("--verdict", help="Print what the steps of the run waited for.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
     ] = False,
@@ -116,6 +119,17 @@ def run(
         )
     elif not quiet:
         _print_report(report)
+    if verdict and not json:
+        _print_verdict(report)
+
+
+def _print_verdict(report: Report) -> None:
+    from seqflow.loader import Verdict
+
+    if report.verdict is None:
+        say("seqflow: no verdict: this process has made no batches", err=True)
+    else:
+        say(repr(Verdict(report.verdict)))
 
 
 def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
@@ -167,13 +181,20 @@ def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progres
 
     In a terminal that is a line that is replaced; otherwise lines of a log, with `log` as JSON.
     """
+    from seqflow.loader.metrics import metrics_of
+
     seen: list[Stats] = []
 
     def write(line: str, seconds: float) -> None:
         if log is None:
             say(f"seqflow: {line}", err=True)
         for stats in seen if log is not None else ():
-            log_json("progress", **_counts(stats), total_rows=shown.total, seconds=round(seconds, 1))
+            facts: dict[str, Any] = {
+                "total_rows": shown.total,
+                "seconds": round(seconds, 1),
+                "metrics": metrics_of(stats, 0),
+            }
+            log_json("progress", **_counts(stats), **facts)
 
     as_lines = show and (log is not None or not is_terminal())
     lines = log_lines(write) if as_lines else progress_line(show=show)

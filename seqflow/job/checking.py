@@ -17,6 +17,7 @@ from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
 from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
+from seqflow.output import OutputWriter
 from seqflow.output.overwriting import belongs_to, check_new_file, normal
 from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
@@ -31,9 +32,9 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     they are shown for each source, and those of the last source are returned.
     """
     loader = open_batches(job.without_rules())
-    found = refuse(job, loader, show)
-    if job.output.path is not None and (target := open_job_output(job).target) is not None:
-        earlier_run(target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
+    found, output = refuse(job, loader, show)
+    if output is not None and output.target is not None:
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
     return found
 
 
@@ -43,11 +44,11 @@ def refuse(
     show: Callable[[JobSpecs], object] = lambda found: None,
     *,
     append: bool = False,
-) -> JobSpecs:
+) -> tuple[JobSpecs, OutputWriter | None]:
     """Raise the errors of a job that need no data: `check`, a dry run and `run` refuse the same.
 
-    `show` gets the tensors of each source; those of the last are returned. An output that is not given is not
-    checked. An append has damaged files of its own, which are known later.
+    `show` gets the tensors of each source; those of the last are returned, and the output, which is not checked
+    if it is not given. An append has damaged files of its own, which are known later.
     """
     loaders = loaders_of(loader)
     for name, one in loaders.items():
@@ -62,15 +63,16 @@ def refuse(
     if job.bad_rows.path is not None:
         path = os.path.expanduser(job.bad_rows.path)
         check_quarantine(path, files_of(loader), job.bad_rows.storage_options)
-    if job.output.path is not None:
-        output, batch = open_job_output(job), empty_batch(loader)
+    output = None if job.output.path is None else open_job_output(job)
+    if output is not None:
+        batch = empty_batch(loader)
         output.check(None if batch is None else to_arrow(batch).schema)
         # a mix counts rows of batches, and an arrangement cuts its files at the end
         counts = job.output.rows_per_file is not None and not output.arrangement
         for one in loaders.values() if counts and isinstance(loader, Loader) else ():
             if not replace(one.source, where=None).counts_rows:
                 raise rows_not_counted(one.source.origin)
-    return found
+    return found, output
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:

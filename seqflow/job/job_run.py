@@ -59,6 +59,8 @@ class JobRun:
         """Counts of the parts before it; at the end, `counts` has those of the last part, too."""
         self.peak_memory = 0
         """Peak memory of the workers, in bytes."""
+        self.verdict: Mapping[str, Any] | None = None
+        """Facts of the verdict of the batches that this process has made, without those of single steps."""
         self._num_pieces = self._num_noted_pieces = 0
         """Pieces of the quarantine file that belong to earlier parts, and pieces that are recorded."""
         if record is None:
@@ -148,6 +150,9 @@ class JobRun:
         self._handler.check_bounds(stats)
         self._handler.check(stats)
         self.counts = counts_of(stats)
+        if isinstance(loader, Mix) or not self._job.engine.has_workers:
+            facts = loader.verdict().to_json()
+            self.verdict = {name: value for name, value in facts.items() if name != "last_steps"}
         return Batches(start, None)
 
     def _total_rows(self) -> int | None:
@@ -157,7 +162,7 @@ class JobRun:
 
     def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts of a mix in this process; return the place where the last one begins."""
-        output, before, mixed = self._output, self.counts, Stats()
+        output, before, mixed = self._output, self.counts, Stats(timings=stats.timings)
         size = PartSize(output.layout.sizes, output.layout.threads)
         start = self._place()
         with mixed_batches(mix, self._handler, mixed) as batches:
@@ -340,5 +345,7 @@ class JobRun:
         record = {**self._facts, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
         if self._appended:
             record["appended"] = self._appended
+        if self.verdict is not None and self.verdict["limit"] is not None:
+            record["verdict"] = self.verdict
         made_by = None if self._output.target is None else made_by_of(self._job, self._output.target)
         return record if made_by is None else {**record, "made_by": made_by}

@@ -76,8 +76,7 @@ def plan(job: Job) -> Plan:
     Raise the errors that the run would raise up to that point.
     """
     loader = open_loader(job.without_rules())
-    refuse(job, loader)
-    output = open_job_output(job)
+    output = refuse(job, loader)[1] or open_job_output(job)
     arranged: dict[str, Any] = {
         "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
         "partition_by": output.arrangement.partition_by,

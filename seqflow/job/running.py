@@ -21,6 +21,7 @@ from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 from seqflow.output.lock import require_locks
+from seqflow.output.target import Target
 from seqflow.providers.bad_files import BadFileList
 
 
@@ -68,6 +69,8 @@ class Report:
 
     outcome: Outcome = "new"
     """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
+    verdict: Mapping[str, Any] | None = None
+    """Facts of `loader.verdict()`: the limit of the run, and times. None if other processes made the batches."""
     damaged: tuple[Path | str, ...] = ()
     """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
@@ -128,8 +131,8 @@ def run(
     started = perf_counter()
     options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
     loader = open_batches(job.without_rules())
-    # before the output is opened: a job that is refused leaves no files
-    refuse(job, loader, append=append)
+    # before the output is begun: a job that is refused leaves no files
+    opened = refuse(job, loader, append=append)[1] or open_job_output(job)
     for one in loaders_of(loader).values():
         warn_of_empty(one)
     if job.rules:
@@ -138,8 +141,7 @@ def run(
                 f"append: [{job.rules[0].name}] compares all rows, also of files that were written before\n"
                 "  expected a run of all files: --overwrite"
             )
-        loader = _curated(job, loader, progress, **options)
-    opened = open_job_output(job)
+        loader = _curated(job, loader, opened.target, progress, **options)
     opened.takes_over = resume or overwrite
     with opened as output:
         if append:
@@ -152,10 +154,15 @@ def run(
 
 
 def _curated(
-    job: Job, loader: Loader | Mix, progress: Progress | None, *, overwrite: bool, **options: bool
+    job: Job,
+    loader: Loader | Mix,
+    target: Target | None,
+    progress: Progress | None,
+    *,
+    overwrite: bool,
+    **options: bool,
 ) -> Loader | Mix:
     """Write the keys of the rows, or what a killed run has left of them; return the loader of the rows that stay."""
-    target = open_job_output(job).target
     if target is not None:  # the job itself is told apart from others first
         earlier_run(target, describe(job, loader), overwrite=overwrite, **options)
     for of_keys in keys_jobs(job):
@@ -172,6 +179,7 @@ class _Result(NamedTuple):
     damaged: list[OutputFile]
     changes: tuple[str, ...]
     worker_memory: int = 0
+    verdict: Mapping[str, Any] | None = None
     new: NewFiles | None = None
     """Files that the earlier run did not have."""
 
@@ -212,7 +220,9 @@ def _write_output(
     task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
-    return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
+    return _Result(
+        files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, task.verdict, new
+    )
 
 
 def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
@@ -235,6 +245,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         files=tuple(map(output.place, found.files)),
         output_bytes=sum(file.nbytes for file in found.files),
         outcome=found.outcome,
+        verdict=found.verdict,
         damaged=tuple(map(output.place, found.damaged)),
         changes=found.changes,
         appended=() if found.new is None else found.new.paths,

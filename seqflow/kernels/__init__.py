@@ -18,9 +18,9 @@ Then build.
 # ruff: noqa: F403
 
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.assigning import *
 from seqflow.kernels.attention import *
 from seqflow.kernels.bucketing import *
-from seqflow.kernels.dealing import *
 from seqflow.kernels.discounting import *
 from seqflow.kernels.dispatch import (
     KERNELS,

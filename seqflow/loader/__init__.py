@@ -12,8 +12,10 @@ from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.plan import BatchPlan, Layout, permutation
 from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.loader.plans.window_rows import Pad
+from seqflow.loader.replay import Replay
 from seqflow.loader.run.ledger import BadRows, Stats
 from seqflow.loader.run.workers import Prefetch
+from seqflow.loader.verdicts import Verdict, verdict
 
 __all__ = [
     "Along",
@@ -28,12 +30,15 @@ __all__ = [
     "Pad",
     "Prefetch",
     "Ranks",
+    "Replay",
     "Rows",
     "Schedule",
     "Shuffle",
     "Stats",
     "TokenBudget",
+    "Verdict",
     "permutation",
+    "verdict",
 ]
 
 check_public(globals())

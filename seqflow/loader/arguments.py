@@ -12,7 +12,7 @@ from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, neares
 from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.index import index_beside
-from seqflow.loader.order.recipe import Transform
+from seqflow.loader.order.recipe import Recipe, Transform
 from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.plan import BatchPlan
@@ -137,6 +137,16 @@ def check_pads(batch: BatchPlan) -> None:
         raise OpError(
             "Loader: pad with TokenBudget(linear=…): padded rows cost what the longest does, expected flat batches\n"
             "  leave out pad, or linear"
+        )
+
+
+def check_shares(recipe: Recipe, index: Path | None) -> None:
+    """Raise OpError when an index would have the rows that sharing refuses as bad rows."""
+    key = next((one.key for one in recipe.shares if one.key is not None), None)
+    if index is not None and key is not None and recipe.keeps_going:
+        raise OpError(
+            f"Loader: share by {key!r} with an index and bad_rows={recipe.bad_rows!r}: rows that differ from others "
+            "of their key are omitted, and the index has their lengths\n  share by content, None, or raise bad rows"
         )
 
 

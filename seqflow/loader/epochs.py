@@ -1,25 +1,33 @@
 """Batches epoch after epoch: the part that a Loader and a Mix share, around the pipeline that makes the batches."""
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
+from time import time
 from typing import Any, NoReturn
 
-from seqflow.arguments import at_least_one, checked
+from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.errors import OpError, OpIndexError
 from seqflow.loader.epoch.assign_ranks import Assignment, Skips
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.state import Place, Progress
+from seqflow.loader.metrics import metrics_of, open_metrics
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.order.windows import Parts
+from seqflow.loader.replay import Replay
 from seqflow.loader.run.iterator import Iteration, Run, RunOptions, task_by_number
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.making import Trace, trace_task, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
+from seqflow.loader.verdicts import Settings, Verdict, verdict_of
 from seqflow.names_elsewhere import explains_missing, instead
+from seqflow.net import Net
 from seqflow.output.quarantine import NoQuarantine, Quarantine
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
@@ -43,6 +51,10 @@ class EpochBatches:
         self.epoch = 0
         """Epoch of the next iteration; an iteration that is exhausted advances it."""
         self._stats = Stats()
+        self._replayed: float | None = None
+        """Seconds of a step of the last replay."""
+        self._metrics: tuple[str, float] | None = None
+        """File that gets a line of metrics every so many seconds."""
         self._run: Run | None = None
         """Run of the current iteration."""
         self._start: Place | None = None
@@ -189,6 +201,9 @@ class EpochBatches:
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats
         workers, iteration = Workers(self.pipeline.threads), None
+        if self._metrics is not None:
+            stats.timings.each, stats.timings.report = self._metrics[1], partial(self._write_metrics, stats)
+        stats.timings.begin(workers.times)
         try:
             skips = Skips(self.pipeline.skip, start.epoch)
             run_options = RunOptions(
@@ -214,6 +229,8 @@ class EpochBatches:
             if iteration is not None:  # not left to the garbage collector: a cursor may be open
                 iteration.run.sum_counts()
                 iteration.run.close()
+                if stats.timings.report is not None:
+                    stats.timings.report()
                 if self._run is iteration.run:
                     self._run = None
 
@@ -299,10 +316,13 @@ class EpochBatches:
         """Return the first n batches of the coming epoch; the position of the loader does not change."""
         if n < 0:
             raise OpError(f"take: n is {n}, expected 0 or more")
+        return self._take(n)
+
+    def _take(self, n: int, keep: Callable[[Record], Record] = lambda batch: batch) -> list[Record]:
         before = self.epoch, self._start, self._progress, self._passes_before
         try:
             with closing(iter(self)) as batches:
-                return list(islice(batches, n))
+                return [keep(batch) for batch in islice(batches, n)]
         finally:
             self.epoch, self._start, self._progress, self._passes_before = before
 
@@ -322,6 +342,69 @@ class EpochBatches:
         if self._run is not None:
             self._run.sum_counts()
         return self._stats
+
+    def verdict(self) -> Verdict:
+        """Return what the steps of the last iteration waited for, and what would change it.
+
+        The iteration may be running, or have been left early. There is no verdict before 20 steps, and none of
+        batches that worker processes of a DataLoader hand out. `sf.verdict` joins those of several ranks.
+        """
+        return verdict_of(self._stats.timings, self._settings(), self._replayed)
+
+    def _settings(self) -> Settings:
+        members = [one for one in self.pipeline.members if one is not None]
+        prepares = (one.recipe.prepare for one in members)
+        return Settings(
+            self.pipeline.threads,
+            sum(one.recipe.memory for one in members),
+            any(one is not None and not isinstance(one, Net) for one in prepares),
+            sum(one.recipe.streams for one in members),
+            self.rank,
+            self.world_size,
+        )
+
+    def replay(self, steps: int = 50) -> Replay:
+        """Return the first batches of the coming epoch in memory; the position of the loader does not change.
+
+        A loop over them shows the rate that the consumer could reach with a loader that takes no time.
+        """
+        return self._replay(steps, lambda batch: batch)
+
+    def _replay(self, steps: int, of: Callable[[Record], Any]) -> Replay:
+        if steps < 1:
+            raise OpError(f"replay: steps is {steps}, expected 1 or more")
+        reuses = any(one.prefetch.reuse for one in self.pipeline.members if one is not None)
+        before = self._stats, self._metrics
+        self._metrics = None
+        try:
+            batches = self._take(steps, _copied if reuses else lambda batch: batch)
+        finally:
+            self._stats, self._metrics = before
+        return Replay([*map(of, batches)], self._note_replay)
+
+    def _note_replay(self, seconds: float) -> None:
+        self._replayed = seconds
+
+    def metrics(self, path: FilePath, every: float = 30) -> None:
+        """Let iterations append times and counts to a file: a line of JSON every so many seconds, and at the end.
+
+        The names are those of `open_metrics`; `time` is in seconds since 1970. Lines are written between steps.
+        """
+        if not every > 0:
+            raise OpError(f"metrics: every is {every}, expected seconds above 0")
+        self._metrics = os.fspath(path), float(every)
+
+    def _write_metrics(self, stats: Stats) -> None:
+        if self._run is not None:
+            self._run.sum_counts()
+        assert self._metrics is not None
+        line = {"time": round(time(), 3), **metrics_of(stats, self.rank)}
+        with open(self._metrics[0], "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def open_metrics(self) -> str:
+        """Return times and counts of the last iteration so far as OpenMetrics text, which Prometheus reads."""
+        return open_metrics(self.stats(), self.rank)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the place after the last batch handed out, as JSON-compatible values.
@@ -383,6 +466,11 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+def _copied(batch: Record) -> Record:
+    """Return the batch in memory of its own."""
+    return replace(batch, tensors={name: tensor.copy() for name, tensor in batch.tensors.items()})
 
 
 def _files_of(handlers: Sequence[BadRowHandler]) -> list[Quarantine | NoQuarantine]:
@@ -447,3 +535,9 @@ class TensorBatches:
 
     def stats(self) -> Stats:
         return self.loader.stats()
+
+    def verdict(self) -> Verdict:
+        return self.loader.verdict()
+
+    def replay(self, steps: int = 50) -> Replay:
+        return self.loader._replay(steps, lambda batch: to_tensors(batch, **self._options))

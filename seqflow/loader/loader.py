@@ -22,6 +22,7 @@ from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
 from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.row_plans import batch_plan
+from seqflow.loader.plans.shares import check_plan, shares_of
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
@@ -81,6 +82,11 @@ class Loader(EpochBatches):
         require: The same, but a row for which one is false is a bad row, with the text as its reason; only
             kept rows are judged. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose
             labels are all masked.
+        share: List columns of which a batch has each of equal lists once, by the column whose equal values share:
+            `{"history": "session"}` gives `history.values` and `history.lengths` of the lists, and `history.row`,
+            int64[rows], the index of each row among them. A row whose list differs from that of an earlier row of
+            its window with the same key is a bad row. None in place of the key compares the lists. A tuple of
+            columns has one index, named after the first. `net` gets the shared columns; all before it sees rows.
         columns: Columns to read, or fields of them; None reads all.
         where: Condition on the rows of the source, before they are read where possible.
         kind: Kind of the source; None takes it from the suffix.
@@ -145,6 +151,7 @@ class Loader(EpochBatches):
         steps_of: int | None = None,
         keep: str | Sequence[str] | None = None,
         require: str | Sequence[str] | None = None,
+        share: Mapping[str | tuple[str, ...], str | None] | None = None,
         **options: Unpack[arguments.LoaderOptions],
     ) -> None:
         arguments.check_options(options, _OWN)
@@ -180,6 +187,10 @@ class Loader(EpochBatches):
         if pad is not None:
             arguments.check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=arguments.pads_of(pad, lambda: empty_rows(self.recipe)))
+        if share is not None:
+            self.recipe = replace(self.recipe, shares=shares_of(share))
+            check_plan(self.batch)
+            arguments.check_shares(self.recipe, self.index)
         self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         assignment = Assignment(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
         arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch.balance)

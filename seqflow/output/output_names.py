@@ -135,6 +135,7 @@ class OutputNames:
                     "appended",
                     "curated",
                     "too_short",
+                    "verdict",
                 )
                 if key in content
             },

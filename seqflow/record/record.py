@@ -21,7 +21,8 @@ class Record(Mapping[str, Tensor]):
 
     Every tensor t with p = parents[t] has `num_rows` rows if p is None. Otherwise p names a tensor of lengths, and t
     has `sum(tensors[p])` rows. `schema` has the Arrow types of the columns that came from Arrow, `dictionaries` the
-    values of dictionary columns by the name of the tensor of codes; to_arrow uses both.
+    values of dictionary columns by the name of the tensor of codes; to_arrow uses both. `shares` names the tensors
+    that have an entry for each list that rows share, not for each row.
 
     `len(record)` is an error, because it could count rows or tensors: use `record.num_rows` or
     `len(record.tensors)`.
@@ -32,6 +33,9 @@ class Record(Mapping[str, Tensor]):
     num_rows: int
     schema: pa.Schema | None = None
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
+    shares: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """For each tensor with an entry for each list that rows share, such as `history.lengths`, the tensor with the
+    index of each row among these lists, such as `history.row`."""
     number: int | None = None
     """Number of a loader's batch in the epoch, counted over all ranks; `batch_at` returns this batch again."""
 

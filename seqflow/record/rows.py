@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from seqflow import kernels
 from seqflow.errors import OpIndexError, ProviderError
 from seqflow.kernels.arrays import read_only, row_text
 from seqflow.record.record import Record, Tensor
@@ -38,10 +39,14 @@ def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
     cuts: dict[str | None, list[int]] = {None: rows}
     parts: list[dict[str, Tensor]] = [{} for _ in range(len(stops) + 1)]
     for name, tensor in record.tensors.items():
+        if name in record.shares or record.parents[name] in record.shares:  # any part may have rows of each
+            for part in parts:
+                part[name] = tensor
+            continue
         for part, (start, stop) in zip(parts, pairwise(_cuts(record, name, cuts)), strict=True):
             part[name] = tensor[start:stop]
     return [
-        Record(part, record.parents, stop - start, record.schema, record.dictionaries)
+        Record(part, record.parents, stop - start, record.schema, record.dictionaries, shares=record.shares)
         for part, (start, stop) in zip(parts, pairwise(rows), strict=True)
     ]
 
@@ -76,7 +81,12 @@ def concat_records(records: Sequence[Record]) -> Record:
         [record.tensors for record in records], [record.dictionaries for record in records]
     )
     num_rows = sum(record.num_rows for record in records)
-    return Record(tensors, first.parents, num_rows, first.schema, dictionaries)
+    for shared, index in first.shares.items():  # each record has lists of its own
+        begins = kernels.lengths_to_offsets(np.array([len(record[shared]) for record in records]))
+        tensors[index] = np.concatenate(
+            [record[index] + begin for record, begin in zip(records, begins, strict=False)]
+        )
+    return Record(tensors, first.parents, num_rows, first.schema, dictionaries, shares=first.shares)
 
 
 def concat_tensors(

@@ -1,5 +1,6 @@
 """`to_arrow`: named tensors as Arrow columns, of their original types if these still fit."""
 
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -38,6 +39,7 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     the lengths that describe them become a list column named after the values (`c.values` becomes `c`);
     several values with the same lengths become several columns. Extra axes become fixed-size lists, lengths
     that describe nothing become integers, and masks (`c.valid`) become the nulls of the tensors they mask.
+    Lists that rows share, of a loader with `share`, become a dictionary of lists, and the rows' indices its codes.
     Columns that were run-end encoded, or views, are plain ones. Memory is shared, except for offsets, bools,
     and arrays that are not contiguous. Raises ProviderError for a tensor that cannot be a column: its dtype
     has no Arrow type, or its number of rows differs from the one given by its parent.
@@ -52,6 +54,8 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
             f"to_arrow: found {type(record).__name__}, expected a record or a Sequence\n"
             "  a mapping of arrays has no lengths for its values: seqflow.run returns a record for a record"
         )
+    if record.shares:
+        return _with_shared(record)
     writer = _ArrowWriter(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}
     tried = set()
@@ -82,6 +86,31 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     return pa.RecordBatch.from_arrays(
         [array for _, array in columns.values()], schema=pa.schema(fields, metadata)
     )
+
+
+def _with_shared(record: Record) -> pa.RecordBatch:
+    """Return the columns of a record; those that rows share are dictionaries of lists, with the rows' indices."""
+    of_lists = {
+        name for name, parent in record.parents.items() if name in record.shares or parent in record.shares
+    }
+    rows: dict[str, Tensor] = {}
+    columns: dict[str, pa.Array] = {}
+    for name, tensor in record.tensors.items():
+        if name not in of_lists and name not in record.shares.values():
+            rows[name] = tensor
+    plain = to_arrow(replace(record, tensors=rows, shares={}))
+    for index in dict.fromkeys(record.shares.values()):
+        own = {name for name, of in record.shares.items() if of == index}
+        lists = {name: one for name, one in record.tensors.items() if {name, record.parents[name]} & own}
+        count = len(next(record[name] for name in own))
+        found = to_arrow(replace(record, tensors=lists, num_rows=count, shares={}))
+        codes = pa.array(record[index].astype(np.int32) if count <= INT32_MAX else record[index])
+        for name, column in zip(found.schema.names, found.columns, strict=True):
+            columns[name] = pa.DictionaryArray.from_arrays(codes, column)
+    order = dict.fromkeys(name.partition(".")[0] for name in record.tensors)
+    columns |= dict(zip(plain.schema.names, plain.columns, strict=True))
+    names = sorted(columns, key=lambda name: [*order, name].index(name))
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
 
 def _record_of(sequence: Sequence) -> Record:

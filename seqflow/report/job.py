@@ -12,9 +12,9 @@ from seqflow.errors import ProviderError
 from seqflow.job import Job
 from seqflow.job.checking import check_tables
 from seqflow.job.inference import JobSpecs, infer
-from seqflow.job.opening import open_loader
+from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.planning import plan
-from seqflow.loader import Loader
+from seqflow.loader import Loader, Verdict
 from seqflow.loader.plans.balanced_pools import window_tokens
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.windows import OpenWindow
@@ -55,6 +55,7 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
     told: set[str] = set()
     parts: tuple[Callable[[], Iterator[Section]], ...] = (
         lambda: iter([section("The run", facts(plan(lenient).lines()))]),
+        lambda: _last_run(job),
         lambda: _sample(job, lenient),
         lambda: _ranks(loader),
         lambda: _prepared(loader, batch, capacity),
@@ -66,6 +67,15 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
             if (line := first_line(error)) not in told:
                 told.add(line)
                 yield section("Where a run stops", paragraph(line))
+
+
+def _last_run(job: Job) -> Iterator[Section]:
+    """Yield the verdict of the run that wrote the output; nothing if there is none."""
+    target = open_job_output(job).target
+    manifest = None if target is None else target.read_manifest()
+    if manifest is not None and "verdict" in manifest:
+        verdict = Verdict(manifest["verdict"])
+        yield section("The last run", paragraph(verdict.title), facts(verdict.lines()))
 
 
 class _Sample(NamedTuple):

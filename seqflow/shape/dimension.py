@@ -27,7 +27,7 @@ Size = TypeVar("Size")
 """An integer, or what stands for one."""
 
 
-@checked(ShapeError, late=True)
+@checked(ShapeError, late=True, methods=False)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.
@@ -84,6 +84,7 @@ class Dimension:
         return _raw(0, None, 0, None)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def symbol(name: str, low: int = 0, high: int | None = None) -> "Dimension":
         """Return a named size, such as `B`; the same name is the same size. Raise ShapeError for a text that is not a
         name.
@@ -95,21 +96,25 @@ class Dimension:
         return _raw_atom(Atom(name, "size"), low, high)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def axis_of(tensor: str, axis: int, low: int = 0, high: int | None = None) -> "Dimension":
         """The size of an axis of the tensor of this name, `x.shape[1]`."""
         return _of_tensor("axis", tensor, axis, low, high)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def sum_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The sum of the lengths tensor of this name, `sum(lengths)`."""
         return _of_tensor("sum", lengths, None, low, high)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def max_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The largest of the lengths tensor of this name, `max(lengths)`; 0 where it is empty."""
         return _of_tensor("max", lengths, None, low, high)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def len_of(tensor: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The size of axis 0 of the tensor of this name, `len(tensor)`."""
         return _of_tensor("len", tensor, None, low, high)
@@ -124,6 +129,7 @@ class Dimension:
         return Dimension.parse(value) if isinstance(value, str) else Dimension(value)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def parse(text: str) -> "Dimension":
         """Read `3`, `?`, `2..5`, `7..`, `B`, `4*H+1`, `sum(lengths)`, `B:2..5`; the inverse of `str`.
 

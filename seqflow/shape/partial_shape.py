@@ -13,7 +13,7 @@ from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
 
-@checked(ShapeError, late=True)
+@checked(ShapeError, late=True, methods=False)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PartialShape:
     """A tuple of dimensions, or a shape of dynamic rank, `?`.
@@ -54,6 +54,7 @@ class PartialShape:
         return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)
 
     @staticmethod
+    @checked(ShapeError, late=True)
     def parse(text: str) -> "PartialShape":
         """Read `{1,?,2..5,7..}`, `{}` or `?`; the inverse of `str`. Raises ShapeError with a column for malformed
         text.

@@ -205,6 +205,7 @@ def test_the_lines_of_a_log_may_be_objects(slow_run: Path) -> None:
     progress = [event for event in events if event["event"] == "progress"]
     assert all(event["total_rows"] == 400 for event in progress)
     assert [event["rows_read"] for event in progress] == sorted(event["rows_read"] for event in progress)
+    assert all('seqflow_step_seconds{part="wait",rank="0"}' in event["metrics"] for event in progress)
     end, bad = events[-1], events[-2]
     assert (end["outcome"], end["bad_rows"], sum(bad["reasons"].values())) == (
         "new",

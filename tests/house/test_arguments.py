@@ -34,7 +34,7 @@ FURTHER: dict[str, Any] = {
 
 WORDS = {
     "source": ["record batch"], "obj": ["record batch"], "tables": ["table"], "level": ["lod[0]"],
-    "low": ["not a size"], "high": ["not a size"], "other": ["not a size"], "lengths": ["keys"], "pad": ["Pad: fill"],
+    "low": ["not a size"], "high": ["not a size"], "other": ["not a size", "PartialShape"], "lengths": ["keys"], "pad": ["Pad: fill"],
     "shape": ["PartialShape"], "update": ["no index"], "anew": ["no index"],
 }  # fmt: skip
 """Arguments whose errors speak of them in other words."""
@@ -150,6 +150,9 @@ DOORS: dict[str, Door] = {
     "batch_at": door(loader().batch_at, number=0),
     "take": door(loader().take, n=1),
     "trace": door(loader().trace, number=0),
+    "replay": door(loader().replay, steps=1),
+    "metrics": door(loader().metrics, path="metrics.jsonl", every=1.0),
+    "verdict": door(sf.verdict, ranks=[{"limit": None, "rank": 0, "steps": 3}]),
     "Mix": door(sf.Mix, first, sources={"a": TABLE, "b": TABLE}, weights={"a": 1, "b": 2}, batch=4, threads=0),
     "serve": door(sf.serve, lambda server: server.close(), loader=loader(), port=0, host="127.0.0.1"),
     "served": door(sf.served, url="flight://127.0.0.1:1", timeout=0.01),

@@ -133,7 +133,7 @@ COUNTED = {
     "minhash": lambda lengths: (A([5]), lengths, A([1, 2]), A([3, 4])),
     "find_words": lambda words: (np.zeros((1, 2), int), words),
     "hash_slots": lambda words: (words,),
-    "deal": lambda costs: (costs, A([2])),
+    "assign": lambda costs: (costs, A([2])),
     "distinct_ids": lambda ids: (ids,),
     "group_rows": lambda ids: (ids, 2),
     "hash_grams": lambda lengths: (A([5]), lengths, 1, 0),

@@ -87,6 +87,7 @@ class LoaderIdentity:
             **_bad_files(recipe.source),
             **self._conditions("keep", "require"),
             **_grouped(recipe),
+            **({"share": [[*one.columns, one.key] for one in recipe.shares]} if recipe.shares else {}),
             **({} if recipe.member is None else {"member": recipe.member}),
         }
 

@@ -19,6 +19,7 @@ from seqflow.loader.order.groups import order_of_groups
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
 from seqflow.loader.plans.selection import lengths_of, planned_lengths
+from seqflow.loader.plans.shares import Share
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
@@ -95,6 +96,8 @@ class Recipe:
     """Number of the source in a mix; None if it is not in a mix."""
     of_rows: bool = False
     """Whether the source gives rows, not batches, to a mix."""
+    shares: tuple[Share, ...] = ()
+    """Columns of batches that rows share."""
     grouped: tuple[str, ...] | None = None
     """Path of the column whose values make groups of rows; None if single rows are shuffled."""
 
@@ -124,8 +127,11 @@ class Recipe:
             if plan.needs_lengths and plan.lengths is None:
                 return None  # the plan takes the only list column, which the rows tell
             of_conditions = {name for one in (*self.keep, *self.require) for name in one.net.inputs}
+            of_shares = {
+                *(name for one in self.shares for name in (*one.columns, one.key) if name is not None)
+            }
             of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *plan.along, *self.pad}
-            found |= of_plan | of_conditions | self.counted
+            found |= of_plan | of_conditions | of_shares | self.counted
             if plan.balance is not None and plan.balance.cost is not None:
                 found |= {*Expression(plan.balance.cost).inputs}
         return _read_by(self.prepare, found)

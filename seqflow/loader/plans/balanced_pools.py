@@ -161,7 +161,7 @@ def assign_items(costs: Array, slots: Slots, key: int) -> Array:
         columns, counts = slots.columns[batches], slots.counts[batches]
         batch, layer, room = _places(columns.tobytes(), counts.tobytes())
         # one item for each rank: there is nothing to balance
-        regrouped = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
+        regrouped = items if room.max() == 1 else items[kernels.assign(costs[items], room)]
         found[starts[batches][batch] + layer] = regrouped
     return found
 

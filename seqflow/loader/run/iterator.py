@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
@@ -177,7 +176,7 @@ class Iteration:
         return self.run.progress
 
     def __iter__(self) -> Iterator[Record]:
-        run = self.run
+        run, timings, times = self.run, self._stats.timings, self._workers.times
         while True:
             self._workers.check_process()
             self._make_ahead(wait=True)
@@ -185,10 +184,8 @@ class Iteration:
                 if self._stop is None:  # otherwise rows that are left are those of later batches
                     run.end(self)
                 return
-            started = perf_counter()
             future = self._ahead.popleft()
             chunk = self._workers.result(future)
-            self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:
                 made = chunk.pop()
@@ -196,7 +193,10 @@ class Iteration:
                     raise made.error
                 batch, memory = run.hand_out(made)
                 del made
+                self._stats.seconds_waiting = times.waited
+                timings.handed_out()
                 yield batch
+                timings.requested()
                 del batch  # the consumer may drop it before the next one is made
                 if memory is not None:
                     run.free(memory)

@@ -19,6 +19,7 @@ from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.hidden import hides_credentials
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import StepCosts
+from seqflow.loader.run.timings import Timings
 from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
@@ -351,7 +352,7 @@ class Stats:
     seconds_planning: float = 0.0
     seconds_making: float = 0.0
     seconds_waiting: float = 0.0
-    """Time for which the consumer waited for data."""
+    """Time for which the consumer waited for the threads of the loader, without the work that it did for them."""
     bytes_in_flight: int = 0
     """Bytes of windows read ahead or in use; at most `memory`."""
     costs: StepCosts = field(default_factory=StepCosts)
@@ -361,6 +362,8 @@ class Stats:
     masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
     reasons: Reasons = field(default_factory=Reasons)
     """Bad rows by column and reason, without the values of rows. Never changed in place: saved counts refer to it."""
+    timings: Timings = field(default_factory=Timings, repr=False, compare=False)
+    """Times of stages, steps and windows, which `loader.verdict()` judges."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property

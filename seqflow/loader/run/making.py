@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,11 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.shares import shared
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
 from seqflow.loader.run.tasks import BatchTask
+from seqflow.loader.run.timings import Timer
 from seqflow.loader.run.windows import (
     EACH_FAILS,
     WindowMaker,
@@ -56,7 +57,7 @@ def finished_batch(made: BatchResult) -> Record:
     if task.totals is None:
         return batch
     fields = batch.tensors, batch.parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number
-    return LoadedBatch(*fields).of_step(task.step, task.totals)
+    return LoadedBatch(*fields, shares=batch.shares).of_step(task.step, task.totals)
 
 
 class BatchMaker:
@@ -72,33 +73,42 @@ class BatchMaker:
         self._windows, self._epoch, self._stats, self._reuse = windows, epoch, stats, reuse
         self._numbered = numbered
         """Whether batches know their numbers: those of a part may be counted over the part, or over the epoch."""
-        self._net = windows.recipe.net
+        self._net, self._shares = windows.recipe.net, windows.recipe.shares
         self.free: list[BatchMemory] = []
         """Memory that is not in use by any batch."""
 
     def make(self, tasks: list[BatchTask]) -> list[BatchResult]:
         """Return the batches, up to the first error."""
-        started = perf_counter()
-        memories = [self._memory() for _ in tasks]
-        together = self._make_together(tasks, memories)
-        made = []
-        for task, memory, batch in zip(tasks, memories, together, strict=True):
-            try:
-                if batch is None:
-                    batch = task.batches.make(task.number, memory)
-                if task.fill == "pad":
-                    batch = slice_rows(batch, 0, 0)
-                if self._numbered:
-                    set_field(batch, "number", task.batch)
-                one = BatchResult(task, batch, None, memory)
-                if isinstance(self._net, Net):
-                    one = self._run_net(one)
-            except BaseException as error:
-                made.append(BatchResult(task, None, error))
-                break
-            made.append(one)
-        self._stats.add_making(perf_counter() - started)
+        with self._stats.timings.time("make") as timer:
+            timer.calls = len(tasks)
+            memories = [self._memory() for _ in tasks]
+            together = self._make_together(tasks, memories)
+            made = []
+            for task, memory, batch in zip(tasks, memories, together, strict=True):
+                try:
+                    made.append(self._made(task, memory, batch, timer))
+                except BaseException as error:
+                    made.append(BatchResult(task, None, error))
+                    break
+        self._stats.add_making(timer.seconds)
         return made
+
+    def _made(
+        self, task: BatchTask, memory: BatchMemory | None, batch: Record | None, timer: Timer
+    ) -> BatchResult:
+        """Return a batch, which may have been made together with others, after its net."""
+        if batch is None:
+            batch = task.batches.make(task.number, memory)
+        if task.fill == "pad":
+            batch = slice_rows(batch, 0, 0)
+        batch = shared(batch, self._shares)
+        if self._numbered:
+            set_field(batch, "number", task.batch)
+        made = BatchResult(task, batch, None, memory)
+        if not isinstance(self._net, Net):
+            return made
+        with self._stats.timings.time("net", timer):
+            return self._run_net(made)
 
     def finish(self, made: BatchResult) -> BatchResult:
         """Return the batch as it is handed out: users' functions run in their own thread, nets have already run
@@ -106,7 +116,8 @@ class BatchMaker:
         """
         if self._net is None or isinstance(self._net, Net):
             return made
-        return self._run_net(made)
+        with self._stats.timings.time("function"):
+            return self._run_net(made)
 
     def _make_together(
         self, tasks: list[BatchTask], memories: list[BatchMemory | None]
@@ -157,7 +168,8 @@ class BatchMaker:
         seed = task.seed or (task.windows[0].window.number, task.row.inside)
 
         def net(record: Record, chosen: Array | None = None) -> Record:
-            return self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))(record)
+            run = self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))
+            return run(record if chosen is None else shared(record, self._shares))
 
         try:
             batch = net(made.batch)

@@ -49,7 +49,7 @@ _FORM = {
 _SUMMED = (
     "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "filtered",
     "filtered_by_keep", "bytes_in_flight",
-    "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
+    "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making",
 )  # fmt: skip
 """Counts of a mix that are sums over its sources."""
 ORDER = 2
@@ -143,7 +143,7 @@ class MixPipeline:
             parents = {**parents, self.column: None}
         names = (self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
         return LoadedBatch(
-            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number,
+            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, shares=batch.shares,
             sources=tuple(dict.fromkeys(names)),
         )  # fmt: skip
 
@@ -440,7 +440,7 @@ class MixRun:
     def __init__(self, mix: MixPipeline, start: MixPosition, run_options: RunOptions) -> None:
         self.mix, self.start, self.assignment, self.progress = mix, start, mix.assignment, Progress(start)
         self._run_options, self._stats, self.skips = run_options, run_options.stats, run_options.skips
-        self._of_members = [Stats() for _ in mix.members]
+        self._of_members = [Stats(timings=self._stats.timings) for _ in mix.members]
         """For each member, the counts of all passes."""
         self.without: Counter[str] = Counter()
         """For each of the totals, the rows for which it is 0."""
@@ -485,7 +485,7 @@ class MixRun:
     def change(self, change: Change) -> None:
         """Go on with other weights from a batch on that is not begun."""
         for number in range(len(self._of_members), len(self.mix.members)):
-            self._of_members.append(Stats())
+            self._of_members.append(Stats(timings=self._stats.timings))
             self._run_options.handlers.append(self.mix.handler(number))
             self.start.members.append(_begun())
         self.table.change(change)

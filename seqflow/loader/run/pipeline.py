@@ -38,6 +38,7 @@ from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import StreamWindows, Windows, assign_windows, cut_windows
 from seqflow.loader.plans.balanced_pools import Totals
+from seqflow.loader.plans.shares import shared
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.derived import Derived, derived_tensors
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
@@ -203,7 +204,9 @@ class Pipeline:
         steps = self.steps(run_options.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.assignment.world_size, steps.size)
-        layout, table = self.table(start.epoch)
+        timings = run_options.stats.timings
+        with timings.time("list"):
+            layout, table = self.table(start.epoch)
         self._check_counts(table)
         if run_options.parts is not None:
             run_options.parts.of(layout)
@@ -219,6 +222,7 @@ class Pipeline:
             None if index is None or table.counted or run_options.at_once else index.measured(),
             traced,
             None if index is None else index.lengths,
+            timings,
         )
         again = partial(
             self.run, self.beginning(start.epoch), RunOptions.of_some(numbering=run_options.numbering)
@@ -236,9 +240,12 @@ class Pipeline:
         rows lack.
         """
         recipe, balance = self.recipe, self.recipe.batch.balance
-        if self._has_function or not (balance or self.totals or recipe.keep or recipe.require):
+        checked = balance or self.totals or recipe.keep or recipe.require or recipe.shares
+        if self._has_function or not checked:
             return
         rows = empty_rows(recipe)
+        for share in recipe.shares:
+            share.check(rows, recipe.pad)
         if balance is not None:
             balance.check(rows)
         if self.totals is not None:
@@ -511,7 +518,7 @@ class Pipeline:
         recipe = self.recipe
         for function in recipe.functions:
             raise OpError(f"Loader.spec: the result of {name_of(function)} is not known\n  write it as a net")
-        specs = _specs_of(self._empty_before_net(), recipe.pad)
+        specs = _specs_of(self._empty_before_net(), recipe.pad, recipe.batch.limits(None, None).rows)
         if not isinstance(recipe.net, Net):
             return specs
         inferred = recipe.net.infer(specs)
@@ -521,7 +528,7 @@ class Pipeline:
         """Return a batch without rows, as the input of `net`."""
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
-        return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
+        return shared(recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty(), recipe.shares)
 
 
 _KEPT_EPOCHS = 2
@@ -569,9 +576,13 @@ def empty_rows(recipe: Recipe) -> Record:
     return record if recipe.prepare is None else apply(recipe.prepare, record)
 
 
-def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:
-    """Return specs of batches with the tensors of this one, any number of rows, and any width of padded tensors."""
+def _specs_of(batch: Record, pads: Mapping[str, Pad], most_rows: int | None) -> dict[str, TensorSpec]:
+    """Return specs of batches with the tensors of this one, any number of rows, and any width of padded tensors.
+
+    Lists that rows share are at most as many as the rows of a batch.
+    """
     rows = Dimension.symbol("batch")
+    own, of_lists = OwnRows("the record"), {index: OwnRows(index) for index in batch.shares.values()}
     specs = {}
     for name, tensor in batch.items():
         parent = batch.parents[name]
@@ -580,7 +591,9 @@ def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:
         if pad is not None and pad.max_length is None and sizes:
             sizes[0] = Dimension.axis_of(name.removesuffix(".mask"), 1)
         first = rows if parent is None else Dimension.sum_of(parent)
-        specs[name] = TensorSpec(
-            tensor.dtype, [first, *sizes], OwnRows("the record") if parent is None else Described(parent)
-        )
+        held = own if parent is None else Described(parent)
+        if name in batch.shares:
+            lists = f"{batch.shares[name].removesuffix('.row')}.lengths"
+            first, held = Dimension.axis_of(lists, 0, 0, most_rows), of_lists[batch.shares[name]]
+        specs[name] = TensorSpec(tensor.dtype, [first, *sizes], held, points=of_lists.get(name))
     return specs

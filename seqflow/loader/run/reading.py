@@ -37,7 +37,9 @@ class WindowOpening:
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
         self._tasks = [workers.submit(partial(self._read, part)) for part in read_tasks(window.slices)]
-        self._num_done = 0
+        self.asked = self.ready = perf_counter()
+        """Times at which it was asked for, and was in memory."""
+        self.num_tasks, self._num_done = len(self._tasks), 0
         """Number of tasks, from the first on, known to be done: a window may have thousands."""
         self.estimate = 0
 
@@ -52,7 +54,7 @@ class WindowOpening:
         """Return the window, or raise the error of its first slice that failed."""
         self._workers.help_until(self.done)
         for task in self._tasks:
-            task.result()
+            self._workers.wait(task)
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
@@ -76,7 +78,9 @@ class WindowOpening:
                     raise found
                 assert found is not None  # all were read
                 slices.append(found)
-            self._future.set_result(self._maker.open(self.window, slices, self._epoch))
+            opened = self._maker.open(self.window, slices, self._epoch)
+            self.ready = perf_counter()
+            self._future.set_result(opened)
         except BaseException as error:
             self._found = []
             self._future.set_exception(error)
@@ -166,9 +170,9 @@ class WindowReader:
             # the largest growth, not the mean: windows above the mean would exceed the memory
             self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
         opening.estimate = size
-        stats.seconds_waiting += perf_counter() - started
         # a window that was released may be opened again; it counts once
         if address not in self._seen:
+            stats.timings.add_window(size, opening.num_tasks, opening.asked, opening.ready, started)
             self._check(address, len(opened.batches))
             self._note(address, opened.ledger)
             stats.bytes_in_flight = self._bytes
@@ -197,7 +201,8 @@ class WindowReader:
         if self._oldest.get(stream, position) < position:
             for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
                 self._bytes -= self._openings.pop(address).estimate
-                self._open.pop(address, None)
+                if self._open.pop(address, None) is not None:
+                    self._run_options.stats.timings.num_released += 1
             self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
         self._run_options.stats.bytes_in_flight = self._bytes
 

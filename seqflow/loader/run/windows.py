@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
-from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches, key_of
+from seqflow.loader.plans.shares import differing_rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.ledger import (
     Ledger,
@@ -42,6 +42,7 @@ from seqflow.loader.run.ledger import (
     places_in,
     refused_row,
 )
+from seqflow.loader.run.timings import Timings
 from seqflow.net import Net
 from seqflow.printable import printable, without_values
 from seqflow.progress import Stage, stage
@@ -343,6 +344,7 @@ class WindowMaker:
     """Whether parts of windows keep the numbers of rows even if they could be views: for tracing."""
     index: LengthsIndex | None = None
     """Lengths of all rows, if they are known."""
+    timings: Timings = field(default_factory=Timings)
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -376,19 +378,20 @@ class WindowMaker:
         recipe, kept, keys = self.recipe, self.kept or KeptWindow(), [one.key for one in slices]
         if len(slices) == 1 or slices[0].stop is not None or not kept.slices.keys().isdisjoint(keys):
             return None
-        started, blocks = perf_counter(), [one.block for one in slices]
+        blocks = [one.block for one in slices]
         try:
             check_unchanged(self.stamps, blocks[0].origin, recipe.source.bad_files.leaves_out)
-            read = recipe.source.read_together(blocks, recipe.columns, recipe.memory)
-            if read is None:
-                return None
-            table, rows = read
-            record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
+            with self.timings.time("read") as timer:
+                read = recipe.source.read_together(blocks, recipe.columns, recipe.memory)
+                if read is None:
+                    return None
+                table, rows = read
+                record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
             return None
         if bad:
             return None
-        numbers, seconds = [*map(range, rows)], perf_counter() - started
+        numbers = [*map(range, rows)]
         stops = np.cumsum(rows)[:-1].tolist()
         groups: Sequence[Array | None] = [None] * len(rows)
         if recipe.grouped is not None:
@@ -399,12 +402,12 @@ class WindowMaker:
             of_blocks = np.array([one.number for one in slices], np.uint64)
             random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
             ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random, groups))
-            ledger.seconds_reading = seconds
+            ledger.seconds_reading = timer.seconds
             found = [((read_only_record(record),), ledger), *[_WITH_FIRST] * (len(blocks) - 1)]
             kept.slices.update(zip(keys, found, strict=True))
             return found
         ledgers = [Ledger.of_source(count, 0) for count in rows]
-        ledgers[0].seconds_reading = seconds
+        ledgers[0].seconds_reading = timer.seconds
         parts = map(_Prepared, split_rows(record, stops), numbers, groups)
         arguments = zip(parts, slices, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
@@ -427,23 +430,23 @@ class WindowMaker:
         """Read and prepare a slice."""
         if one.num_rows == 0 and one.filtered:
             return (), Ledger.of_source(0, one.filtered)
-        started = perf_counter()
         check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
-        rows, ledger = self._convert(one)
-        ledger.seconds_reading = perf_counter() - started
+        with self.timings.time("read") as timer:
+            rows, ledger = self._convert(one)
+        ledger.seconds_reading = timer.seconds
         return self._prepared(rows, one, ledger, epoch)
 
     def _prepared(self, rows: _Prepared, one: BlockSlice, ledger: Ledger, epoch: int) -> PreparedSlice:
         """Prepare the rows of a slice; tensors are read-only, because batches may share their memory."""
-        started = perf_counter()
-        found = list(self._prepare(rows, one, epoch, ledger))
-        if self.recipe.keep or self.recipe.require:
-            found = [self._fulfilling(of, one, ledger) for of in found]
+        with self.timings.time("prepare") as timer:
+            found = list(self._prepare(rows, one, epoch, ledger))
+            if self.recipe.keep or self.recipe.require:
+                found = [self._fulfilling(of, one, ledger) for of in found]
         ledger.ranges = tuple(
             RowRange(one.block, prepared.num_rows, numbers, _key_of(one, numbers), groups)
             for prepared, numbers, groups in found
         )
-        ledger.seconds_preparing = perf_counter() - started
+        ledger.seconds_preparing = timer.seconds
         return tuple(read_only_record(of.record) for of in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[_Prepared, Ledger]:
@@ -562,7 +565,12 @@ class WindowMaker:
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Return the window with its rows in order and its batches planned."""
-        started = perf_counter()
+        with self.timings.time("plan") as timer:
+            opened = self._planned(window, slices, epoch)
+        opened.ledger.seconds_planning = timer.seconds
+        return opened
+
+    def _planned(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         recipe, ledger = self.recipe, Ledger()
         slices = [one for one in slices if one is not _WITH_FIRST]
         for _, of_slice in slices:
@@ -577,13 +585,18 @@ class WindowMaker:
         if order is None and (self.numbered or draws):
             order = np.arange(ledger.rows_left)
         rows = WindowRows(records, order, recipe.pad, source)
+        if bad := differing_rows(rows, recipe.shares):
+            for rejected in self.rejected(bad, ledger.ranges):
+                self._reject(ledger, rejected, is_prepared=True)
+            left = rows.numbers(slice(None))
+            left = left[~np.isin(left, [one.row for one in bad])]
+            rows = WindowRows(records, left, recipe.pad, source)
         lengths = recipe.planned_lengths(records[0]) if records else None
         batches = recipe.plan(rows, lengths, window, epoch)
         for rejected in self.rejected(batches.bad, ledger.ranges):
             self._reject(ledger, rejected, is_prepared=True)
         move(ledger, batches.dropped.begun, "rows_left", "dropped")
         move(ledger, batches.skipped, "rows_left", "skipped")
-        ledger.seconds_planning = perf_counter() - started
         return OpenWindow(window, rows, batches, ledger, lengths)
 
     def known(self, window: Window, epoch: int) -> Ledger | None:

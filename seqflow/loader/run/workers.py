@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, TypeVar
 
 from seqflow import kernels
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import OpError
 from seqflow.fork_locks import call_in_child
+from seqflow.loader.run.timings import HelperTimes, run_queue_delay
 from seqflow.output import MAX_THREADS
 
 
@@ -95,6 +97,8 @@ class Workers:
         self._tasks: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self.times = HelperTimes()
+        """Times of the thread that requests results."""
         self._process = os.getpid()
         self._threads = self._started(count)
         self.count = len(self._threads)
@@ -130,13 +134,27 @@ class Workers:
                 future, task = (self._urgent or self._tasks).popleft()
             except IndexError:  # another thread may have been faster
                 return
+            started = perf_counter()
             with kernels.single_thread():
                 _run(future, task)
+            self.times.helped += perf_counter() - started
 
     def result(self, future: Future[T]) -> T:
         """Return the result of a task, or its exception."""
         self.help_until(future.done)
-        return future.result()
+        return self.wait(future)
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the result of a task that a thread runs, or its exception."""
+        if future.done():
+            return future.result()
+        started, delay = perf_counter(), run_queue_delay()
+        try:
+            return future.result()
+        finally:
+            # without the time in which the result was there, and this thread had no core
+            delay = run_queue_delay() - delay
+            self.times.waited += max(0.0, perf_counter() - started - delay)
 
     def check_process(self) -> None:
         """Raise OpError in a forked child, which has none of the threads."""

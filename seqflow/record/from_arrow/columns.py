@@ -216,4 +216,4 @@ def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
     """Return the chunks that have rows; if there are none, one empty plain chunk."""
     if not isinstance(array, pa.ChunkedArray):
         return [array]
-    return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], plain_type(array.type))]
+    return [chunk for chunk in array.chunks if len(chunk)] or [pa.nulls(0, plain_type(array.type))]

@@ -1,7 +1,7 @@
 // Plans packed rows, and binds packing.h.
 #include <cstring>
 
-#include "moves/dealing.h"
+#include "moves/assigning.h"
 #include "moves/packing.h"
 #include "moves/plan_packing.h"
 #include "shared/processor.h"
@@ -85,7 +85,7 @@ nb::object fill_packed(nb::object data, nb::handle lengths, nb::tuple plan, Inde
   return nb::make_tuple(packed, segment_ids, position_ids);
 }
 
-nb::object deal_items(nb::handle costs, nb::handle room) {
+nb::object assign_items(nb::handle costs, nb::handle room) {
   const Buffer items(costs), columns(room);
   const Integers of_items = items.counts(), places = columns.counts();
   check_total(of_items, "costs");
@@ -93,7 +93,7 @@ nb::object deal_items(nb::handle costs, nb::handle room) {
   std::vector<int64_t> found;
   {
     const Unlocked unlocked(items.bytes());
-    found = deal(of_items, places);
+    found = assign(of_items, places);
   }
   return array_of(found);
 }
@@ -103,7 +103,7 @@ nb::object deal_items(nb::handle costs, nb::handle room) {
 void bind_packing(nb::module_ &module) {
   bind_kernel(module, "plan_packing", plan_packing);
   bind_kernel(module, "fill_packed", fill_packed);
-  bind_kernel(module, "deal", deal_items);
+  bind_kernel(module, "assign", assign_items);
 }
 
 }  // namespace seqflow

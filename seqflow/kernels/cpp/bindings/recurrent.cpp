@@ -69,8 +69,8 @@ struct Share {
   int64_t rows = 0;
 };
 
-// Sequences dealt longest first, each to the share that has the fewest rows so far.
-std::vector<Share> deal(const Numbers &offsets, int64_t num_shares) {
+// Sequences, longest first, each assigned to the share that has the fewest rows so far.
+std::vector<Share> assign_sequences(const Numbers &offsets, int64_t num_shares) {
   const auto length = [&](int64_t i) { return offsets[i + 1] - offsets[i]; };
   std::vector<int64_t> order(offsets.size - 1);
   std::iota(order.begin(), order.end(), 0);
@@ -150,7 +150,7 @@ nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::hand
     check_sum(offsets[offsets.size - 1], num_rows, "lengths", "x");
     job.offsets = offsets.data();
     const int64_t num_shares = std::min<int64_t>(usable_threads(), std::max<int64_t>(offsets.size - 1, 1));
-    run_shares(job, deal(offsets, num_shares), type == FLOAT64, work);
+    run_shares(job, assign_sequences(offsets, num_shares), type == FLOAT64, work);
   }
   return nb::make_tuple(h, h_last, c_last);
 }

@@ -1,5 +1,5 @@
-// Greedy dealing: the dearest item first, each to the column with the least total that has room.
-#include "moves/dealing.h"
+// Greedy assignment: the dearest item first, each to the column with the least total that has room.
+#include "moves/assigning.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace seqflow {
 
-std::vector<int64_t> deal(Integers costs, Integers room) {
+std::vector<int64_t> assign(Integers costs, Integers room) {
   std::vector<std::pair<int64_t, int64_t>> items(costs.size);  // cost and number, read once: others may write
   for (int64_t i = 0; i < costs.size; ++i) items[i] = {costs[i], i};
   std::stable_sort(items.begin(), items.end(), [](const auto &a, const auto &b) { return a.first > b.first; });

@@ -1,4 +1,4 @@
-"""Laws of dealing, whichever kernel deals."""
+"""Laws of assigning, whichever kernel assigns."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ each_kernel = settings(max_examples=60, deadline=None)
 
 
 @st.composite
-def deals(draw):
+def assignments(draw):
     """Costs, and the room of each column."""
     room = draw(st.lists(st.integers(0, 5), min_size=1, max_size=6))
     costs = draw(st.lists(st.integers(0, 100), min_size=sum(room), max_size=sum(room)))
@@ -19,22 +19,22 @@ def deals(draw):
 
 
 @each_kernel
-@given(deals())
-def test_each_item_is_dealt_once_and_the_dearest_of_a_column_come_first(any_kernels, deal):
-    costs, room = deal
-    items = kernels.deal(costs, room)
+@given(assignments())
+def test_each_item_is_assigned_once_and_the_dearest_of_a_column_come_first(any_kernels, assignment):
+    costs, room = assignment
+    items = kernels.assign(costs, room)
     assert sorted(items.tolist()) == list(range(len(costs)))
     for column in np.split(items, np.cumsum(room)[:-1]):
         assert (np.diff(costs[column]) <= 0).all()
 
 
 @each_kernel
-@given(deals())
-def test_each_item_went_to_the_column_that_had_the_least_of_those_with_room(any_kernels, deal):
-    costs, room = deal
+@given(assignments())
+def test_each_item_went_to_the_column_that_had_the_least_of_those_with_room(any_kernels, assignment):
+    costs, room = assignment
     columns = np.repeat(np.arange(len(room)), room)
     column_of = np.zeros(len(costs), np.int64)
-    column_of[kernels.deal(costs, room)] = columns
+    column_of[kernels.assign(costs, room)] = columns
     totals, left = np.zeros(len(room), np.int64), room.copy()
     for item in np.argsort(-costs, kind="stable"):
         column = column_of[item]
@@ -44,7 +44,7 @@ def test_each_item_went_to_the_column_that_had_the_least_of_those_with_room(any_
 
 
 def test_the_dearest_item_goes_to_the_column_with_the_least(any_kernels):
-    items = kernels.deal(np.array([5, 1, 9, 4, 4, 1]), np.array([2, 2, 2]))
+    items = kernels.assign(np.array([5, 1, 9, 4, 4, 1]), np.array([2, 2, 2]))
     assert items.tolist() == [2, 5, 0, 1, 3, 4]
 
 
@@ -59,4 +59,4 @@ def test_the_dearest_item_goes_to_the_column_with_the_least(any_kernels):
 )
 def test_bad_input_is_named(any_kernels, costs, room, message):
     with pytest.raises(kernels.KernelError, match=message):
-        kernels.deal(np.array(costs), np.array(room))
+        kernels.assign(np.array(costs), np.array(room))

@@ -9,11 +9,11 @@ from seqflow.kernels.checks import check_sum, offsets_of, total_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS
 
-__all__ = ["deal"]
+__all__ = ["assign"]
 
 
 @kernel(costs=COUNTS, room=COUNTS)
-def deal(costs: Array, room: Array) -> Array:
+def assign(costs: Array, room: Array) -> Array:
     """Assign items to columns, `room[c]` items to column c: costs[N], room[C] -> items int64[N].
 
     Items are assigned in falling order of cost, ties in input order, each to the column with room that has the least
