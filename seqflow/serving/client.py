@@ -41,6 +41,7 @@ from seqflow.loader.run.making import LoadedBatch, Trace
 from seqflow.loader.run.mixing import check_mix_state
 from seqflow.loader.run.steps import HandedOut
 from seqflow.loader.run.workers import byte_count
+from seqflow.loader.verdicts import Settings, Verdict
 from seqflow.record import Record
 from seqflow.serving.lanes import Facts, Lane, Servers
 from seqflow.serving.tickets import Span, Ticket, spans_of
@@ -421,6 +422,17 @@ class ServedLoader(EpochBatches):
         ticket = Ticket(pipeline.info["identity"], epoch, [(number, 1, 1)])
         asked = {"ticket": json.loads(ticket.to_bytes()), "row": row, "element": element, "column": column}
         return [Trace(**one) for one in pipeline.servers.ask("trace", json.dumps(asked).encode())]
+
+    def verdict(self) -> Verdict:
+        """Return whether the last iteration waited for the servers or for the consumer, as a loader does."""
+        found = super().verdict()
+        if found.limit in (None, "consumer", "first window"):
+            return found
+        return Verdict({**found.to_json(), "limit": "servers", "remedies": []})
+
+    def _settings(self) -> Settings:
+        # the threads are those of servers: more here change nothing
+        return Settings(1, self.pipeline.ahead, rank=self.rank, world_size=self.world_size)
 
     def stats(self) -> ServedStats:
         """Return the counts of the last iteration so far, and those of the servers."""

@@ -1,6 +1,7 @@
 """What `sf.served` gives is what a local loader gives: batches, totals, states, traces, lengths."""
 
 import json
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -209,6 +210,22 @@ def test_masks_are_not_sent(serve, content, side, net):
         found.append(content(batch))
     assert found == [content(batch) for batch in sf.Loader(table, **options)]
     assert tokens < server.counts()["bytes"] <= 1.05 * tokens
+
+
+def test_the_verdict_names_servers_or_the_consumer(loader_of, serve):
+    def slow(batch):
+        time.sleep(0.01)
+        return batch
+
+    served = sf.served(serve(loader_of(net=slow, version=1)).url, ahead=1)
+    assert served.verdict().limit is None
+    assert sum(1 for _ in served) > 50
+    assert served.verdict().limit == "servers"
+    assert "begin more servers" in repr(served.verdict())
+    served = sf.served(serve(loader_of()).url)
+    for _ in served:
+        time.sleep(0.005)
+    assert served.verdict().limit in ("consumer", "first window")
 
 
 def test_writing_to_a_batch_does_not_reach_what_is_kept(loader_of, serve, content):
