@@ -132,9 +132,8 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             numbers = ticket.numbers()
             first = batch = self._batch(ticket, next(numbers))
             yield stream_schema(first)
-            while batch is not None and batch.goes_with(
-                first
-            ):  # with other tensors the client asks on from there
+            # with other tensors the stream ends, and the client asks on from there
+            while batch is not None and first is not None and batch.goes_with(first):
                 together, following = self._together(ticket, batch, numbers)
                 with self._opening:
                     self._batches.counts["sent"] += len(together)
