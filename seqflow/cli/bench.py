@@ -47,7 +47,8 @@ def bench(
 ) -> None:
     """Show what the batches of a job wait for, and what to change.
 
-    The loader runs against a consumer that sleeps; nothing is written. The verdict of each setting has the limit, the work of each stage, and what would change it.
+    The loader runs against a consumer that sleeps; nothing is written. The verdict of each setting has the limit,
+    the work of each stage, and what would change it.
     """
     seconds, found = _seconds_of(consumer), []
     for count in _threads_of(threads):

@@ -1,5 +1,9 @@
 """`seqflow check JOB`."""
 
+from typing import Annotated
+
+import typer
+
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import print_json, say
 
@@ -10,18 +14,32 @@ EXAMPLES = (
 )
 
 
-def check(job: JobPath, input: JobInput = None, set_: JobSettings = None, json: AsJson = False) -> None:
+def check(
+    job: JobPath,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="For a [mix]: print rows and passes of its sources after N steps."),
+    ] = None,
+    input: JobInput = None,
+    set_: JobSettings = None,
+    json: AsJson = False,
+) -> None:
     """Check a job before data: tensors, nets, shapes and bytes.
 
     The schema of the source is enough; no row is read.
     """
     from seqflow.job import Job
     from seqflow.job.checking import check as check_job
+    from seqflow.job.checking import plan_of_job
     from seqflow.job.inference import JobSpecs
 
     found: list[JobSpecs] = []
-    check_job(
-        Job.read(job, overrides_of(set_, input)), show=found.append if json else lambda one: say(str(one))
-    )
+    read = Job.read(job, overrides_of(set_, input))
+    check_job(read, show=found.append if json else lambda one: say(str(one)))
+    plan = [] if steps is None else plan_of_job(read, steps)
     if json:
-        print_json({"sources": [one.facts() for one in found]})
+        planned = {} if steps is None else {"plan": [one._asdict() for one in plan]}
+        print_json({"sources": [one.facts() for one in found], **planned})
+        return
+    for one in plan:
+        say(str(one))

@@ -54,7 +54,8 @@ def run(
     accept_changes: Annotated[
         bool,
         typer.Option(
-            "--accept-changes", help="With --resume: continue with changed nets, constants or modules."
+            "--accept-changes",
+            help="With --resume: continue with changed nets, modules, or weights of a mix.",
         ),
     ] = False,
     engine: job_options.Engine = None,

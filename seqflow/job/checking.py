@@ -15,12 +15,14 @@ from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_out
 from seqflow.job.part_tasks import check_sendable
 from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
+from seqflow.loader.mix_plan import PlannedSource
 from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
 from seqflow.output import OutputWriter
 from seqflow.output.overwriting import belongs_to, check_new_file, normal
 from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
+from seqflow.record.to_arrow import plain_lists
 
 
 @asked_by("job")
@@ -36,6 +38,15 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     if output is not None and output.target is not None:
         earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
     return found
+
+
+@asked_by("job")
+def plan_of_job(job: Job, steps: int) -> list[PlannedSource]:
+    """Return rows and passes of each source of a mix after so many steps; raise JobError for a job of one source."""
+    mix = open_batches(job.without_rules())
+    if not isinstance(mix, Mix):
+        raise JobError("check: steps: the job has one source, expected [mix]")
+    return mix.plan(steps=steps)
 
 
 def refuse(
@@ -66,7 +77,7 @@ def refuse(
     output = None if job.output.path is None else open_job_output(job)
     if output is not None:
         batch = empty_batch(loader)
-        output.check(None if batch is None else to_arrow(batch).schema)
+        output.check(None if batch is None else plain_lists(to_arrow(batch)).schema)
         # a mix counts rows of batches, and an arrangement cuts its files at the end
         counts = job.output.rows_per_file is not None and not output.arrangement
         for one in loaders.values() if counts and isinstance(loader, Loader) else ():
@@ -81,7 +92,15 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
         _check_columns("prepare", found.prepare, loader.prepare.outputs(tuple(found.source)))
     is_written = job.output.path is not None and job.output.kind != "none"
     if is_written and isinstance(loader.net, Net) and found.net is not None:
-        _check_columns("net", found.net, loader.net.outputs(tuple(found.batch)))
+        outputs = loader.net.outputs(tuple(found.batch))
+        # lists that rows share are written as those of each row, if their index is there
+        shared = tuple(
+            f"{name}."
+            for one in loader.recipe.shares
+            for name in one.columns
+            if one.index in outputs and not {one.index, f"{name}.lengths"} & {*loader.net.assigned}
+        )
+        _check_columns("net", found.net, [name for name in outputs if not name.startswith(shared)])
 
 
 def _check_workers(job: Job, loader: Loader) -> None:

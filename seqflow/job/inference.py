@@ -11,6 +11,7 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.step_totals import total_columns
 from seqflow.loader import BatchPlan, Loader
+from seqflow.loader.plans.shares import lists_of, shared
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.pipeline import empty_source
 from seqflow.net import Net, NetInference
@@ -106,7 +107,7 @@ def batch_specs(
     most, sums = _totals(rows, parents, bounds)
     of_batch = plan.limits(None if name is None else sums.get(name), None if plan.splits_rows else most)
     own = Dimension.symbol("batch" if plan.packed_capacity is None else "rows", 0, of_batch.rows)
-    batch = plan.of_window(WindowRows((empty,)), name).empty()
+    batch = shared(plan.of_window(WindowRows((empty,)), name).empty(), loader.recipe.shares)
     limits: Limits = {Dimension.max_of(of): size for of, size in of_batch.longest.items()}
     limits |= {Dimension.max_of(of): size for of, size in longest.items() if of in rows}
     if not plan.splits_rows:
@@ -115,7 +116,7 @@ def batch_specs(
         limits[Dimension.sum_of(name)] = of_batch.tokens
     if name is not None and of_batch.cells is not None:
         limits[own * Dimension.max_of(name)] = of_batch.cells
-    return dict(Net("").infer(_batch_specs(batch, rows, own, plan), limits).specs), limits
+    return dict(Net("").infer(_batch_specs(batch, rows, own, plan, of_batch.rows), limits).specs), limits
 
 
 def _totals(
@@ -147,12 +148,13 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
     }
 
 
-def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) -> Specs:
+def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan, most_rows: int | None) -> Specs:
     """Return the specs of a batch with `own` rows: tensors of rows, packed columns, and the tensors that
     packing makes.
     """
     is_packed, specs = plan.packed_capacity is not None, {}
     space = OwnRows("the packed rows" if is_packed else "the record")
+    of_lists = {index: OwnRows(index) for index in batch.shares.values()}
     for name, tensor in batch.items():
         parent, points = batch.parents[name], None
         source = name if name in rows else f"{name}.values"
@@ -161,9 +163,10 @@ def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) ->
         inner = _inner(source, rows[source]) if source in rows else []
         made = tensor.shape[1 : tensor.ndim - len(inner)]
         shape = [own if parent is None else Dimension.sum_of(parent), *made, *inner]
-        specs[name] = TensorSpec(
-            tensor.dtype, shape, space if parent is None else Described(parent), points=points
-        )
+        held = space if parent is None else Described(parent)
+        if name in batch.shares:
+            held, shape[0] = of_lists[batch.shares[name]], lists_of(batch.shares[name], most_rows)
+        specs[name] = TensorSpec(tensor.dtype, shape, held, points=of_lists.get(name, points))
     return specs
 
 

@@ -75,6 +75,10 @@ class Job:
     totals: Mapping[str, str] | tuple[str, ...] = ()
     """Sums over all batches of a step, by name: an expression for each, or names of tensors. The output has a
     column `step.name` for each."""
+    share: Mapping[str, str | bool] = field(default_factory=dict)
+    """List columns of which `net` gets each of equal lists once, by the column whose equal values share: `history =
+    "session"`; true compares the lists. Several columns with one index are one name, `"ids, times" = "session"`. The
+    output has the lists of each row."""
     steps_of: int | None = None
     """Number of batches of a step, of all ranks together, if the plan has no balance; None is 1."""
     imports: tuple[str, ...] = ()

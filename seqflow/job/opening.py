@@ -17,6 +17,7 @@ from seqflow.job.features import constant_of, net_with_features
 from seqflow.job.inference import source_specs
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
+from seqflow.job.reading import share_argument
 from seqflow.job.sections import NetSection, SourceSection, StoreSection, keys_of
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Mix, Shuffle
@@ -148,6 +149,7 @@ def _loader_options(job: Job, source: Provider) -> dict[str, Any]:
         "keep": job.keep or None,
         "require": job.require or None,
         "skip": job.skip or None,
+        "share": share_argument(job.share) or None,
     }
 
 

@@ -12,8 +12,10 @@ from seqflow.loader import Loader
 from seqflow.loader.order.windows import Windows
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.balanced_pools import window_costs
+from seqflow.loader.plans.shares import shared
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import to_arrow
+from seqflow.record.to_arrow import plain_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,10 @@ def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
     """Return the Arrow bytes that are written of the first batch of a window."""
     if not len(window.batches) or job.output.kind == "none":
         return 0
-    batch = window.batches.make(0)
+    batch = shared(window.batches.make(0), maker.recipe.shares)
     if maker.recipe.net is not None:
         batch = maker.net_of(window.window.number, 0, 0)(batch)
-    table = to_arrow(batch)
+    table = plain_lists(to_arrow(batch))
     return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
 
 

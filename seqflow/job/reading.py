@@ -40,6 +40,7 @@ from seqflow.loader import BadRows, Balance, BatchPlan, Rows, Schedule, TokenBud
 from seqflow.loader.epoch.assign_ranks import spans_of
 from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.plans.balanced_pools import totals_of
+from seqflow.loader.plans.shares import shares_of
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
@@ -391,6 +392,25 @@ def _key(
     return value
 
 
+def _share(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str | bool]:
+    share: dict[str, str | bool] = _checked(tables.get("share", {}), dict[str, str | bool], "share", job_file)
+    with job_file.naming("share"):
+        shares_of(share_argument(share))
+    return share
+
+
+def share_argument(share: Mapping[str, str | bool]) -> dict[tuple[str, ...], str | None]:
+    """Return the columns that share as `Loader` takes them; raise OpError for false."""
+    if (off := next((columns for columns, key in share.items() if key is False), None)) is not None:
+        raise OpError(
+            f"share.{off} is false, expected the name of a column, or true, which compares the lists"
+        )
+    return {
+        tuple(name.strip() for name in columns.split(",")): None if key is True else str(key)
+        for columns, key in share.items()
+    }
+
+
 def _rule(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Rule | None:
     if name not in tables:
         return None
@@ -567,6 +587,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "require": partial(_conditions, "require"),
     "skip": _skip,
     "totals": partial(_key, "totals", dict[str, str] | tuple[str, ...], totals_of),
+    "share": _share,
     "steps_of": _steps_of,
     "imports": partial(_key, "imports", tuple[str, ...], bool),
 }

@@ -69,4 +69,6 @@ def _with_columns(batch: Record, columns: Mapping[str, np.ndarray[Any, Any]]) ->
     if taken := next((name for name in columns if name in batch.tensors), None):
         raise JobError(f"totals: the batches have a column {taken!r} already\n  give the total another name")
     tensors, parents = {**batch.tensors, **columns}, {**batch.parents, **dict.fromkeys(columns)}
-    return Record(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number)
+    return Record(
+        tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number, shares=batch.shares
+    )

@@ -25,6 +25,7 @@ from seqflow.loader.run.making import Trace, trace_task, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
+from seqflow.loader.seen import Found, SeenLedger, batches_of_rows, file_of, ledger_of
 from seqflow.loader.verdicts import Settings, Verdict, verdict_of
 from seqflow.names_elsewhere import explains_missing, instead
 from seqflow.net import Net
@@ -299,6 +300,29 @@ class EpochBatches:
         assignment = Assignment(Ranks(0, 1), start % size, step)
         with reading(self.pipeline, place, assignment=assignment, stop=stop) as iteration:
             yield from iteration
+
+    def ledger(self, upto: int | None = None) -> SeenLedger:
+        """Return what a model has seen: rows, tokens, batches and epochs by source and file, on all ranks.
+
+        Everything before batch `upto` of the current epoch counts, by default all that was handed out. It follows
+        from numbers, not from what this process did: skips, changes of weights and resumes are in it. Rows are
+        looked up by the lengths of an index, or the counts of `Rows` without list columns; otherwise windows are
+        read, and a warning is logged.
+        """
+        epoch, batch = self.place[:2]
+        _check_counts("ledger", upto=batch if upto is None else upto)
+        return ledger_of(self.pipeline, epoch, batch if upto is None else upto)
+
+    def find(self, file: FilePath, row: int, *, epoch: int | None = None) -> list[Found]:
+        """Return the batches of an epoch that have a row of a file, which counts from 0: the inverse of `trace`.
+
+        By default it is the current epoch, as it was planned up to its end. Nothing is read where `ledger` reads
+        nothing. Raise OpError for a file or row that the source does not have, and when `prepare` makes new rows.
+        """
+        epoch = self.place.epoch if epoch is None else epoch
+        _check_counts("find", row=row, epoch=epoch)
+        key = file_of(self.pipeline, str(file)), row
+        return batches_of_rows(self.pipeline, [key], epoch)[key]
 
     @contextmanager
     def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:

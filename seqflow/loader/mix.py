@@ -5,7 +5,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-from seqflow.arguments import is_number
+from seqflow.arguments import at_least_one, is_number
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError, nearest
 from seqflow.json_schema import is_count
@@ -15,6 +15,7 @@ from seqflow.loader.epoch.history import Change, Choice, History, Weights
 from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
+from seqflow.loader.mix_plan import PlannedSource, plan_of
 from seqflow.loader.order.recipe import check_seed
 from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.row_plans import Rows, batch_plan
@@ -203,6 +204,15 @@ class Mix(EpochBatches):
             raise OpError(f"Mix.remove: there is no source {name!r}{nearest(name, self.names)}")
         weights = [0.0 if one == name else weight for one, weight in zip(self.names, now, strict=True)]
         self._change(Change(epoch, batch, _checked(weights, self.names)))
+
+    def plan(self, *, steps: int) -> list[PlannedSource]:
+        """Return share, batches, rows, passes and ends of passes of each source after so many steps from epoch 0 on.
+
+        A step has a batch for each rank, or `steps_of` if that is given. No row is read: without an index, or
+        counts in the metadata of files, rows and passes are None.
+        """
+        at_least_one("Mix.plan", steps=steps)
+        return plan_of(self.pipeline, steps * (self.pipeline.step_size() or self.world_size))
 
     def _change(self, change: Change, names: Sequence[str] = ()) -> None:
         run = self._run

@@ -25,7 +25,7 @@ LIMITS = {
     "prepare": "prepare",
     "function": "the Python function net, which runs in the consumer's thread",
     "lock": "Python's lock, which prepare holds: more threads do not help",
-    "plan": "planning batches",
+    "plan": "planning batches, which the consumer's thread finds and hands out",
     "make": "making batches",
     "net": "net",
     "memory": "memory, which ends reading ahead too early",
@@ -44,9 +44,9 @@ _ADVICE = {
     "servers": "begin more servers, or speed up the stage that stats().servers names as the slowest",
 }
 """Advice for limits that no option of the loader changes."""
-_SMALL, _LATE, _LOCKED, _FIRST, _GAIN = 0.05, 0.6, 0.7, 0.25, 0.05
+_SMALL, _LATE, _LOCKED, _FIRST, _GAIN, _OWN = 0.05, 0.6, 0.7, 0.25, 0.05, 0.5
 """Shares: of a step that does not count, of waiting for late windows, of a step for which a lock is held, of the time
-of the first batch, and of a gain that is named."""
+of the first batch, of a gain that is named, and of a step that the loader's work in the consumer's thread takes."""
 _THREADS = (1, 2, 4, 8)
 
 
@@ -188,8 +188,10 @@ class _Judged:
     def limit(self) -> str:
         """Name of the limit."""
         step, timings, work = self.step, self.timings, self.work
-        if step.function > max(self.wait, 0.1 * self.seconds):
+        if step.function > max(self.wait, step.rest, 0.1 * self.seconds):
             return "function"
+        if step.rest > max(self.wait, _OWN * self.seconds):
+            return "plan"
         if self.wait < _SMALL * self.seconds:
             first = timings.first_batch or 0.0
             is_first = first > _FIRST * (first + self.seconds * timings.num_steps)
@@ -290,7 +292,7 @@ class _Judged:
             "threads": settings.threads,
             "memory": settings.memory,
             "step_seconds": self.seconds,
-            "waiting_share": (self.wait + self.step.function) / self.seconds,
+            "waiting_share": (self.seconds - own) / self.seconds,
             "step": self.step._asdict(),
             "waiting": {"p50": float(np.percentile(waits, 50)), "p99": float(np.percentile(waits, 99))},
             "first_batch_seconds": timings.first_batch,

@@ -14,6 +14,7 @@ from seqflow.output.partitions import check_values
 from seqflow.output.row_groups import RowGroups, WriteGroup
 from seqflow.output.sorted_runs import RUN_BYTES, write_run
 from seqflow.record import Record, to_arrow
+from seqflow.record.to_arrow import plain_lists
 
 PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; a single larger row group may wait alone."""
@@ -79,7 +80,7 @@ class PartWriter:
 
     def write(self, record: Record) -> None:
         """Add one batch. Also raises the errors of earlier batches; an OSError names the file."""
-        batch = self._fitting(to_arrow(record))
+        batch = self._fitting(plain_lists(to_arrow(record)))
         if not batch.num_rows:
             return
         groups = max(1, round(batch.nbytes / self._layout.group_bytes))

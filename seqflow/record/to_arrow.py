@@ -88,6 +88,19 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     )
 
 
+def plain_lists(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns with the lists of each row in place of dictionaries of lists, which files cannot hold.
+
+    Parquet has none, and those of an Arrow file are the same for all batches.
+    """
+    for at, field in enumerate(batch.schema):
+        if types.is_dictionary(field.type) and types.is_nested(field.type.value_type):
+            column = batch.column(at)
+            lists = column.dictionary.take(column.indices)
+            batch = batch.set_column(at, field.with_type(lists.type), lists)
+    return batch
+
+
 def _with_shared(record: Record) -> pa.RecordBatch:
     """Return the columns of a record; those that rows share are dictionaries of lists, with the rows' indices."""
     of_lists = {

@@ -11,7 +11,8 @@ from command import in_terminal, seqflow
 from seqflow.cli import app
 
 COMMANDS = [
-    "inspect", "report", "init", "check", "run", "serve", "bench", "index", "trace", "train-tokenizer", "build-vocabulary", "ops", "info",
+    "inspect", "report", "init", "check", "run", "serve", "bench", "index", "trace", "find", "ledger", "train-tokenizer",
+    "build-vocabulary", "ops", "info",
 ]  # fmt: skip
 JOB = """
 [source]
@@ -38,6 +39,7 @@ def folder(tmp_path):
             "tags": [["x"], [], ["y"]],
         }
         pq.write_table(pa.table(rows), folder / "docs" / f"{name}.parquet")
+    pq.write_table(pa.table({"file": ["docs/a.parquet"], "row": [1]}), folder / "rows.parquet")
     (folder / "notes" / "one.txt").write_text("a text")
     (folder / "poems" / "one.poem").write_text("a poem")
     (folder / "job.toml").write_text(JOB)
@@ -56,7 +58,7 @@ def test_alone_it_shows_what_one_wants_first_on_one_screen():
     assert (done.returncode, done.stderr) == (2, "")
     assert done.stdout == seqflow("--help").stdout
     lines = done.stdout.splitlines()
-    assert len(lines) < 24
+    assert len(lines) < 27
     assert max(map(len, lines)) <= 80
     first, commands = done.stdout.split("Commands:\n")
     for example in (

@@ -154,6 +154,18 @@ def check(seed):
         resumed.append([batch for batch in seen(one) if batch[0] is not None])
     rest = [batch for step in zip(*padded(resumed), strict=True) for batch in step if batch is not None]
     assert rest == whole[done * world_size :], seed
+    # the ledger counts each row as often as it came, and rows are found in the batches that have them
+    mix = case.changed(world_size - 1, world_size)
+    upto = whole[rounds * world_size - 1][0] + 1
+    came = Counter(NAMES[one // 1000] for _, ids in whole[: rounds * world_size] for one in ids)
+    ledger = mix.ledger(upto)
+    assert {one.source: one.rows for one in ledger.by_source if one.rows} == came, seed
+    assert ledger.digest == case.changed().ledger(upto).digest, seed
+    number, ids = rng.choice(whole[: rounds * world_size])
+    at = rng.randrange(len(ids))
+    (trace,) = mix.trace(number, row=at)
+    places = mix.find(trace.file, ids[at] % 1000)
+    assert (number, at) in [(one.batch, one.row) for one in places if one.source == trace.source], seed
     # any batch by its number
     for number, ids in rng.sample(whole, min(3, len(whole))):
         assert mix.batch_at(number)["id"].tolist() == ids, seed

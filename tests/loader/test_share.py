@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow import ops
 from seqflow.errors import BatchPlanError, OpTypeError, ProviderError, UnknownColumnError
+from seqflow.job import Job, run
 
 INTS = pa.list_(pa.int32())
 
@@ -229,6 +231,107 @@ def test_files_with_dictionaries(tmp_path, alike):
     (batch,) = loader
     assert batch["history.row"].tolist() == [0, 1, 0, 0, 1, 0]
     assert batch["history.values"].tolist() == [2, 3, 1]
+
+
+JOB = """
+[source]
+paths = "*.parquet"
+[order]
+shuffle = true
+by = "session"
+window = 3000
+[batch]
+kind = "rows"
+n = 16
+[net]
+net = "{net}"
+[output]
+path = "{out}"
+kind = "{kind}"
+part_bytes = 3000
+"""
+NET = r"p = lengths_sum(history.values, history.lengths)\ny = {y}\nreturn id, history.values, history.lengths{row}, times.values, times.lengths, y"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_job_writes_plain_lists(tmp_path, kind, workers):
+    pq.write_table(clicks(), tmp_path / "a.parquet", row_group_size=40)
+    found = []
+    for name, net, share in (
+        ("plain", NET.format(y="p + 0", row=""), ""),
+        (
+            "once",
+            NET.format(y="gather(p, history.row)", row=", history.row"),
+            'share = {history = "session"}\n',
+        ),
+    ):
+        text = (
+            share
+            + JOB.format(net=net, out=name, kind=kind)
+            + f"[engine]\nworkers = {workers}\n" * bool(workers)
+        )
+        (tmp_path / f"{name}.toml").write_text(text)
+        run(Job.read(tmp_path / f"{name}.toml"))
+        found.append(written(tmp_path / name))
+    assert found[0].schema.field("history").type == found[1].schema.field("history").type
+    assert sorted(found[1]["id"].to_pylist()) == list(range(200))
+    for name in ("id", "history", "times", "y"):
+        assert found[0][name].equals(found[1][name])
+
+
+def written(folder):
+    paths = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".arrow"))
+    tables = [
+        pq.read_table(path) if path.suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+        for path in paths
+    ]
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def test_the_check_of_a_job_knows_the_shared_lists(tmp_path):
+    pq.write_table(clicks(), tmp_path / "a.parquet", row_group_size=40)
+    net = NET.format(y="gather(p, history.row)", row=", history.row")
+    (tmp_path / "job.toml").write_text(
+        'share = {history = "session"}\n' + JOB.format(net=net, out="o", kind="parquet")
+    )
+    checked = seqflow("check", "job.toml", folder=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "history.lengths  int64{history.lengths.shape[0]:0..16}" in checked.stdout
+    (tmp_path / "job.toml").write_text('share = {history = "session"}\n' + JOB.format(
+        net=NET.format(y="p + id", row=""), out="o", kind="parquet",
+    ))  # fmt: skip
+    assert "holds the rows of" in seqflow("check", "job.toml", folder=tmp_path).stderr
+
+
+def test_keys_of_a_job_are_checked(tmp_path):
+    for share, message in (
+        (
+            "{history = false}",
+            r"job.toml, line 1: share.history is false, expected the name of a column, or true",
+        ),
+        ("{history = 3}", "share"),
+        (
+            '{history = "session", "times, history" = true}',
+            "job.toml, line 1: share: 'history' is named twice",
+        ),
+    ):
+        (tmp_path / "job.toml").write_text(f"share = {share}\n[source]\npaths = 'a.parquet'\n")
+        with pytest.raises(sf.JobError, match=message):
+            Job.read(tmp_path / "job.toml")
+
+
+def test_rows_that_net_refuses_leave_the_shared_lists():
+    net = "p = lengths_sum(history.values, history.lengths)\ny = gather(p, where(id == 3, 99, history.row))\nreturn y, id"
+    loader = sf.Loader(clicks(), batch=16, share={"history": "session"}, net=net, bad_rows="skip")
+    net = "y = lengths_sum(history.values, history.lengths)\nreturn y, id"
+    plain = sf.Loader(clicks(), batch=16, net=net, keep="id != 3")
+    found, expected = (
+        {i: y for batch in one for i, y in zip(batch["id"].tolist(), batch["y"].tolist(), strict=True)}
+        for one in (loader, plain)
+    )
+    assert found == expected
+    assert loader.stats().bad_rows == 1
 
 
 def test_texts_are_shared_too():

@@ -90,6 +90,8 @@ PLANTS = {
         lambda: sf.Mix({"fast": loader(Blocks()), "slow": loader(Blocks(sleep=0.2))}, weights={"fast": 1, "slow": 1}),
         0.005,
     ),
+    "a mix of rows in tiny batches": ("plan", lambda: sf.Mix(
+        {name: pa.table({"id": np.arange(2000)}) for name in "ab"}, weights={"a": 1, "b": 1}, batch=4), 0.0),
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from seqflow.loader.plans.window_rows import Pad, Pieces, WindowRows
 from seqflow.ops.shared.comparable import as_integers
 from seqflow.ops.shared.slices import move_sequences, starts_of
 from seqflow.record import BadRow, Record, from_arrow
+from seqflow.shape import Dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,11 @@ def _share(record: Record, share: Share) -> Record:
     return replace(
         record, tensors=tensors, parents=parents, dictionaries=dictionaries, shares={**record.shares, **index}
     )
+
+
+def lists_of(index: str, most_rows: int | None) -> Dimension:
+    """Return the number of lists that rows share by an index: at most that of the rows of a batch."""
+    return Dimension.axis_of(f"{index.removesuffix('.row')}.lengths", 0, 0, most_rows)
 
 
 def _lists_of(dictionary: pa.Array, codes: Array, column: str) -> Record:

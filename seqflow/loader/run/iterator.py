@@ -49,6 +49,8 @@ class RunOptions:
     """Whether windows of batches before the start of the run were counted by the run before."""
     traced: bool = False
     """Whether windows number their rows."""
+    by_lengths: bool = False
+    """Whether windows are planned by known lengths, and have no values."""
     assignment: Assignment = ALL_BATCHES
     skips: Skips = NO_SKIPS
     stop: int | None = None

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -310,6 +310,15 @@ def move(of: Any, rows: int, source: Column, target: Column) -> None:
     setattr(of, target, getattr(of, target) + rows)
 
 
+class SourceCounts(NamedTuple):
+    """Counts of a source of a mix."""
+
+    rows: int
+    tokens: int
+    passes: int
+    """Passes over it in the epoch that are complete."""
+
+
 @dataclass(slots=True, repr=False)
 class Stats:
     """Counts of one iteration so far, and where its time was spent.
@@ -360,6 +369,8 @@ class Stats:
     without: Counter[str] = field(default_factory=Counter)
     """For each of `totals`, the rows, or pieces of rows, for which it is 0, such as rows whose labels are all
     masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
+    sources: dict[str, SourceCounts] = field(default_factory=dict)
+    """Of a Mix, rows, tokens and complete passes of each source by name."""
     reasons: Reasons = field(default_factory=Reasons)
     """Bad rows by column and reason, without the values of rows. Never changed in place: saved counts refer to it."""
     timings: Timings = field(default_factory=Timings, repr=False, compare=False)
@@ -408,6 +419,10 @@ class Stats:
             found.append(("damaged files", f"{self.bad_files.num_files:,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
+        ]
+        found += [
+            (f"{name}: rows, tokens, passes", f"{one.rows:,}, {one.tokens:,}, {one.passes}")
+            for name, one in self.sources.items()
         ]
         found += [
             (f"filtered by {text}", f"{count:,}") for text, count in self.filtered_by_condition.most_common()

@@ -30,7 +30,7 @@ from seqflow.loader.plans.balanced_pools import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.derived import Derived
 from seqflow.loader.run.iterator import Iteration, RunOptions, task_at
-from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
+from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, SourceCounts, Stats
 from seqflow.loader.run.making import BatchResult, LoadedBatch
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
@@ -628,7 +628,7 @@ class MixRun:
             if of == member and before < number:
                 run.count_rest(None)
 
-    def _release(self, task: MixTask) -> None:
+    def release(self, task: MixTask) -> None:
         """Release the passes before those of a batch that was handed out."""
         for member, number, *_ in task.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
@@ -652,7 +652,7 @@ class MixRun:
         batch = self.finished(made)
         if task.fill == "repeat":
             stats.repeated += task.size.begun
-        self._release(task)
+        self.release(task)
         stats.batches += 1
         last = self.skips.number(
             self.skips.kept_before(task.row.number) - self.assignment.rank + self.assignment.world_size - 1
@@ -679,6 +679,10 @@ class MixRun:
             (one.filtered_by_condition for one in self._of_members), Counts()
         )
         self._stats.bad_files = sum((one.bad_files for one in self._of_members), BadFileList())
+        self._stats.sources = {
+            name: SourceCounts(one.rows, one.tokens, len(passes))
+            for name, one, passes in zip(self.mix.names, self._of_members, self.table.counts, strict=True)
+        }
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
 

@@ -38,7 +38,9 @@ from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import StreamWindows, Windows, assign_windows, cut_windows
 from seqflow.loader.plans.balanced_pools import Totals
-from seqflow.loader.plans.shares import shared
+from seqflow.loader.plans.packed import Packed
+from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
+from seqflow.loader.plans.shares import lists_of, shared
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.derived import Derived, derived_tensors
 from seqflow.loader.run.iterator import EpochPlan, RunOptions
@@ -221,14 +223,36 @@ class Pipeline:
             self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
             None if index is None or table.counted or run_options.at_once else index.measured(),
             traced,
-            None if index is None else index.lengths,
+            self._read_index() if run_options.by_lengths else None if index is None else index.lengths,
             timings,
+            empty_rows(self.recipe) if run_options.by_lengths and self.plans_by_lengths else None,
         )
         again = partial(
             self.run, self.beginning(start.epoch), RunOptions.of_some(numbering=run_options.numbering)
         )
         plan = EpochPlan(start, table, layout, again, steps, self.totals, closed_before)
         return SourceRun(plan, maker, run_options, reuse=self.prefetch.reuse)
+
+    def _read_index(self) -> LengthsIndex | None:
+        return None if self._index is None or not self._index.path.exists() else self._index.read()
+
+    @cached_property
+    def plans_by_lengths(self) -> bool:
+        """Whether the rows of each batch follow from rows and lengths of blocks that are known without reading."""
+        recipe, plan = self.recipe, self.recipe.batch
+        if recipe.source.is_stream or recipe.source.where is not None or recipe.omits_rows or recipe.grouped:
+            return False
+        if (
+            not isinstance(plan, Rows | TokenBudget | Buckets | Packed)
+            or plan.along
+            or not self._keeps_rows()
+        ):
+            return False
+        if plan.balance is not None and plan.balance.cost is not None:
+            return False
+        columns = empty_rows(recipe)
+        planned = recipe.planned_lengths(columns)
+        return planned is None or (columns.parents[planned] is None and self._read_index() is not None)
 
     @property
     def _has_function(self) -> bool:
@@ -593,7 +617,6 @@ def _specs_of(batch: Record, pads: Mapping[str, Pad], most_rows: int | None) -> 
         first = rows if parent is None else Dimension.sum_of(parent)
         held = own if parent is None else Described(parent)
         if name in batch.shares:
-            lists = f"{batch.shares[name].removesuffix('.row')}.lengths"
-            first, held = Dimension.axis_of(lists, 0, 0, most_rows), of_lists[batch.shares[name]]
+            first, held = lists_of(batch.shares[name], most_rows), of_lists[batch.shares[name]]
         specs[name] = TensorSpec(tensor.dtype, [first, *sizes], held, points=of_lists.get(name))
     return specs

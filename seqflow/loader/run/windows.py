@@ -1,7 +1,7 @@
 """Windows in memory: slices are read and prepared, without rows that fail, then ordered, and batches planned."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
@@ -345,6 +345,8 @@ class WindowMaker:
     index: LengthsIndex | None = None
     """Lengths of all rows, if they are known."""
     timings: Timings = field(default_factory=Timings)
+    columns: Record | None = None
+    """Prepared columns without rows: windows have zeros for their values, and are planned by known lengths."""
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -363,6 +365,9 @@ class WindowMaker:
 
         The rows of small blocks may come together with those of the first of them.
         """
+        if self.columns is not None:
+            yield from (_result_of(partial(self._by_lengths, self.columns, one, epoch)) for one in slices)
+            return
         for _, of_file in groupby(slices, key=lambda one: one.block.origin):
             some = list(of_file)
             together = self._read_together(some, epoch)
@@ -412,6 +417,31 @@ class WindowMaker:
         arguments = zip(parts, slices, ledgers, strict=True)
         prepare = (partial(self._prepared, *of, epoch) for of in arguments)
         return (_result_of(partial(self._keep, *of)) for of in zip(slices, prepare, strict=True))
+
+    def _by_lengths(self, columns: Record, one: BlockSlice, epoch: int) -> PreparedSlice:
+        """Return the rows of a slice with known lengths and without values; read it if its lengths are not known."""
+        plan, planned = self.recipe.batch, self.recipe.planned_lengths(columns)
+        lengths = None if self.index is None or planned is None else self.index.of(one, one.number)
+        if one.num_rows is None or (planned is not None and lengths is None):
+            return self.read(one, epoch)
+        rows = one.num_rows
+        if lengths is not None and (len(lengths) != rows or lengths.min(initial=0) < 0):
+            return self.read(one, epoch)
+        found = np.zeros(rows, np.int64) if lengths is None else lengths
+        alike = {planned, *(f"{name}.lengths" for name in plan.columns or ())}
+        sizes: dict[str | None, int] = dict.fromkeys(alike, int(found.sum())) | {None: rows}
+        tensors = {
+            name: found.astype(tensor.dtype)
+            if name in alike
+            # zeros that take no memory
+            else np.broadcast_to(
+                np.zeros(1, tensor.dtype), (sizes.get(columns.parents[name], 0), *tensor.shape[1:])
+            )
+            for name, tensor in columns.items()
+        }
+        ledger, numbers = Ledger.of_source(rows, one.filtered), range(one.start, one.start + rows)
+        ledger.ranges = (RowRange(one.block, rows, numbers, _key_of(one, numbers)),)
+        return (replace(columns, tensors=tensors, num_rows=rows),), ledger
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""

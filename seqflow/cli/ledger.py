@@ -1,0 +1,51 @@
+"""`seqflow ledger JOB`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.printing import print_json, say
+
+EXAMPLES = (
+    ("seqflow ledger job.toml", "Rows, tokens, batches and epochs of the first epoch."),
+    ("seqflow ledger job.toml --upto 2 --by file", "Those before batch 2, by file."),
+)
+
+
+def ledger(
+    job: JobPath,
+    state: Annotated[
+        Path | None, typer.Option(help="A state of its loader (JSON): what was seen before it.")
+    ] = None,
+    upto: Annotated[
+        int | None, typer.Option(min=0, help="The batch of the epoch before which everything counts.")
+    ] = None,
+    by: Annotated[
+        Literal["source", "file"], typer.Option(help="Print lines by source, or by file.")
+    ] = "source",
+    input: JobInput = None,
+    set_: JobSettings = None,
+    json: AsJson = False,
+) -> None:
+    """Print the rows, tokens and epochs that were seen."""
+    from dataclasses import asdict
+    from json import loads
+
+    from seqflow.job import Job
+    from seqflow.job.row_traces import open_traceable
+
+    loader = open_traceable(Job.read(job, overrides_of(set_, input)))
+    if state is not None:
+        loader.load_state_dict(loads(state.read_text(encoding="utf-8")))
+    elif upto is None:
+        loader.set_epoch(1)  # all of epoch 0 is before it
+    found = loader.ledger(upto)
+    if json:
+        lists = {name: [one._asdict() for one in getattr(found, name)] for name in ("by_source", "by_file")}
+        print_json({**asdict(found), **lists})
+        return
+    say(str(found))
+    for one in found.by_file if by == "file" else ():
+        say(f"  {one}")
