@@ -1,12 +1,22 @@
 """How the time of a piece of work grows: with rows, mean length, skew, levels, columns, files, ranks.
 
+    python benchmarks/growth.py [NAME …] [--rounds 3] [--largest 100000]
+
 A `Series` has points along one size. What is shown of each is the time of one element (or of one file, one rank): a
 level line says that work grows as its size.
+
+The command measures each `Growth`: processor time at several sizes in turns, the least of all rounds, and the
+exponent of the time from the last size but one to the last, the largest exponents first. Work that grows as its size
+has 1; an exponent above `LIMIT` has a "!".
 """
 
+import argparse
+import math
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +27,7 @@ import pyarrow.parquet as pq
 
 import seqflow as sf
 from comparison import Call, fastest, on_threads, optional
-from seqflow import ops
+from seqflow import kernels, ops
 
 torch, awkward = optional("torch"), optional("awkward")
 
@@ -222,3 +232,220 @@ SERIES = (
     Series("An epoch over small files, 100 rows each", "files", "ms a file", over_files, nanoseconds=1),
     Series("An epoch of one rank, 640,000 rows, 16 streams", "ranks", "ms", over_ranks, nanoseconds=1),
 )
+
+
+LIMIT = 1.1
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One piece of work at growing sizes; `call` prepares its data, in an empty folder, and returns what is timed."""
+
+    name: str
+    sizes: tuple[int, ...]
+    call: Callable[[int, Path], Call]
+
+    def calls(self, folder: Path, sizes: tuple[int, ...]) -> dict[int, Call]:
+        """The work by its size."""
+        made = {}
+        for size in sizes:
+            place = folder / str(size)
+            place.mkdir()
+            made[size] = self.call(size, place)
+        return made
+
+
+def epoch(source: Any, **options: Any) -> Call:
+    """An epoch of a new loader in this thread."""
+    return lambda: [batch.num_rows for batch in sf.Loader(source, **{"batch": 64, "threads": 0, **options})]
+
+
+def wide(columns: int, value: Any = 1) -> pa.Table:
+    """Two rows of so many columns."""
+    return pa.table({f"c{number}": [value, value] for number in range(columns)})
+
+
+LIST, STRUCT = [1, 2], {"a": 1}
+
+
+def with_nulls(columns: int) -> Call:
+    table = pa.table({f"c{number}": [1, None] for number in range(columns)})
+    return lambda: sf.from_arrow(table, fill=dict.fromkeys(table.schema.names, 0), valid=table.schema.names)
+
+
+def back(table: pa.Table) -> Call:
+    record = sf.from_arrow(table, valid=True)
+    return lambda: sf.to_arrow(record)
+
+
+def small_files(count: int, folder: Path, suffix: str = "parquet") -> str:
+    """A folder of so many equal files of one row."""
+    first = folder / f"0.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.table({"a": [1]}), first)
+    else:
+        first.write_text('{"a": 1}\n')
+    content = first.read_bytes()
+    for number in range(1, count):
+        (folder / f"{number}.{suffix}").write_bytes(content)
+    return str(folder)
+
+
+def groups(count: int, folder: Path) -> str:
+    """A file of so many row groups of one row."""
+    path = str(folder / "rows.parquet")
+    pq.write_table(pa.table({"a": np.arange(count)}), path, row_group_size=1)
+    return path
+
+
+def wide_file(columns: int, folder: Path) -> str:
+    path = str(folder / "wide.parquet")
+    pq.write_table(wide(columns), path)
+    return path
+
+
+def nested(depth: int) -> pa.Table:
+    values: Any = pa.array(range(64))
+    for _ in range(depth):
+        values = pa.ListArray.from_arrays(np.arange(65, dtype=np.int32), values)
+    return pa.table({"t": values})
+
+
+def chain(lines: int) -> str:
+    """The text of a net in which each line reads the one before."""
+    return "\n".join(f"y{at + 1} = y{at} + 1.0" for at in range(lines)) + f"\nreturn y{lines}"
+
+
+def fan(lines: int) -> str:
+    """The text of a net with an output for each column of a table."""
+    return "\n".join(f"y{at} = c{at} + 1" for at in range(lines))
+
+
+def infers(lines: int) -> Call:
+    net, specs = sf.Net(chain(lines)), {"y0": sf.TensorSpec("float64", "{rows}")}
+    return lambda: net.infer(specs)
+
+
+def runs(lines: int) -> Call:
+    net, record = sf.Net(chain(lines)), {"y0": np.ones(3)}
+    return lambda: sf.run(net, record)
+
+
+def on_tables(columns: int) -> Call:
+    net, table = sf.Net(fan(columns)), wide(columns)
+    return lambda: sf.arrow_function(net)(table)
+
+
+def mixed(sources: int, **options: Any) -> Call:
+    """An epoch of a mix: five batches, each with four rows of each source."""
+    tables = {f"s{number}": pa.table({"id": range(20)}) for number in range(sources)}
+    weights = dict.fromkeys(tables, 1)
+    return lambda: [
+        one.num_rows for one in sf.Mix(tables, weights=weights, batch=4 * sources, threads=0, **options)
+    ]
+
+
+def all_ranks(ranks: int) -> Call:
+    """The epochs of all ranks together, 16 batches of each."""
+    table = pa.table({"a": np.arange(64 * 16)})
+    loaders = [epoch(table, batch=4, rank=rank, world_size=ranks, tail="pad") for rank in range(ranks)]
+    return lambda: [one() for one in loaders]
+
+
+def skipping(spans: int) -> Call:
+    table = pa.table({"a": np.arange(4 * spans)})
+    return epoch(table, batch=1, skip=[(4 * at, 4 * at + 1) for at in range(spans)])
+
+
+def filtered(terms: int) -> Call:
+    return epoch(wide(400), where=" and ".join(f"c{at % 400} > 0" for at in range(terms)))
+
+
+def asked(requests: int) -> Call:
+    loader = sf.Loader(wide(20), batch=2, threads=0)
+    rows = [{f"c{number}": 1 for number in range(20)}] * requests
+    return lambda: sf.from_rows(rows, like=loader)
+
+
+def map_keys(keys: int) -> Call:
+    names = [f"k{number}" for number in range(keys)]
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    record = sf.from_arrow(pa.table({"m": pa.array([[(name, [1]) for name in names]] * 4, kind)}))
+    return lambda: sf.features(record, "m", names)
+
+
+def rows_of(count: int) -> pa.Table:
+    return pa.table({"a": np.arange(count), "ids": pa.array([[1, 2, 3]] * count)})
+
+
+COLUMNS, FILES, LINES = (625, 2_500, 10_000), (100, 1_000, 10_000, 100_000), (100, 400, 1_600)
+GROWTHS = (
+    Growth("from_arrow, columns", COLUMNS, lambda n, _: partial(sf.from_arrow, wide(n))),
+    Growth("from_arrow, list columns", COLUMNS, lambda n, _: partial(sf.from_arrow, wide(n, LIST))),
+    Growth("from_arrow with fill and valid, columns", COLUMNS, lambda n, _: with_nulls(n)),
+    Growth("to_arrow, columns", COLUMNS, lambda n, _: back(wide(n))),
+    Growth("to_arrow, list columns", COLUMNS, lambda n, _: back(wide(n, LIST))),
+    Growth("to_arrow, struct columns", COLUMNS, lambda n, _: back(wide(n, STRUCT))),
+    Growth("epoch, columns", COLUMNS, lambda n, _: epoch(wide(n))),
+    Growth("epoch, list columns", COLUMNS, lambda n, _: epoch(wide(n, LIST))),
+    Growth("epoch, text columns", COLUMNS, lambda n, _: epoch(wide(n, "text"))),
+    Growth("epoch of a file, columns", COLUMNS, lambda n, folder: epoch(wide_file(n, folder))),
+    Growth("arrow_function, columns", LINES, lambda n, _: on_tables(n)),
+    Growth("features, keys", LINES, lambda n, _: map_keys(n)),
+    Growth("from_rows, requests", (100, 1_000, 10_000), lambda n, _: asked(n)),
+    Growth("epoch, rows", (1_000, 10_000, 100_000, 1_000_000), lambda n, _: epoch(rows_of(n))),
+    Growth(
+        "epoch shuffled, rows", (1_000, 10_000, 100_000, 1_000_000), lambda n, _: epoch(rows_of(n), shuffle=True)
+    ),
+    Growth("epoch, list depth", (4, 15, 60), lambda n, _: epoch(nested(n))),
+    Growth("open, files", FILES, lambda n, folder: partial(sf.open, small_files(n, folder))),
+    Growth("epoch, files", FILES, lambda n, folder: epoch(small_files(n, folder))),
+    Growth("epoch, JSON files", FILES, lambda n, folder: epoch(small_files(n, folder, "jsonl"))),
+    Growth("epoch, row groups", (500, 2_000, 8_000), lambda n, folder: epoch(groups(n, folder))),
+    Growth(
+        "epoch shuffled, row groups",
+        (500, 2_000, 8_000),
+        lambda n, folder: epoch(groups(n, folder), shuffle=True),
+    ),
+    Growth("epoch of a mix, sources", (2, 20, 200), lambda n, _: mixed(n)),
+    Growth("epoch of a mix to the last source, sources", (2, 20, 200), lambda n, _: mixed(n, stop="all")),
+    Growth("epochs of all ranks, ranks", (4, 16, 64), lambda n, _: all_ranks(n)),
+    Growth("epoch, skip spans", (250, 1_000, 4_000), lambda n, _: skipping(n)),
+    Growth("Net, lines", LINES, lambda n, _: partial(sf.Net, chain(n))),
+    Growth("Net.infer, lines", LINES, lambda n, _: infers(n)),
+    Growth("run, lines", LINES, lambda n, _: runs(n)),
+    Growth("epoch, terms of where", LINES, lambda n, _: filtered(n)),
+)  # fmt: skip
+
+
+def exponent(sizes: tuple[float, ...], costs: tuple[float, ...]) -> float:
+    """The exponent of cost by size, from the last size but one to the last."""
+    (before, size), (less, cost) = sizes[-2:], costs[-2:]
+    return math.log(cost / less) / math.log(size / before)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--largest", type=int, default=10_000_000, help="leave out larger sizes")
+    options = parser.parse_args()
+    kernels.set_num_threads(1)
+    rows = []
+    for one in GROWTHS:
+        if options.names and not any(name in one.name for name in options.names):
+            continue
+        sizes = tuple(size for size in one.sizes if size <= options.largest or size in one.sizes[:2])
+        with tempfile.TemporaryDirectory() as folder:
+            calls = {str(size): call for size, call in one.calls(Path(folder), sizes).items()}
+            times = fastest(calls, options.rounds, time.process_time)
+        rows.append((exponent(sizes, tuple(times.values())), one.name, times))
+        print(f"{one.name}: {rows[-1][0]:.2f}", flush=True)
+    print(f"\n{'':45}{'exponent':>8}   ms of processor time by size")
+    for found, name, times in sorted(rows, reverse=True):
+        shown = ", ".join(f"{int(size):,}: {milliseconds:.4g}" for size, milliseconds in times.items())
+        print(f"{name:45}{found:8.2f} {'!' if found > LIMIT else ' '} {shown}")
+
+
+if __name__ == "__main__":
+    main()

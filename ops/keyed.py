@@ -40,8 +40,8 @@ def match_names(data: Array, lengths: Array, *, names: Any) -> Array:
 def _texts(names: Any) -> tuple[str, ...]:
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise OpTypeError(f"names is {names!r}, expected a list of texts")
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
+    if len({*names}) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise OpError(f"names has {twice!r} twice")
     return tuple(names)
 

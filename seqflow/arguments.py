@@ -113,9 +113,8 @@ def checked(
         function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], *, failed: bool
     ) -> SeqflowError | None:
         defaults, hints = _declared(function)
-        parameters = inspect.signature(function).parameters.values()
         unknown = [name for name in given if name not in hints]
-        if failed and unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters):
+        if failed and unknown and not _takes_any_option(function):
             return error(
                 f"{function.__qualname__} has no option {unknown[0]!r}{nearest(unknown[0], hints)}",
                 advice=instead("option", unknown[0]),
@@ -169,6 +168,11 @@ def check_public(names: dict[str, Any]) -> None:
         if isinstance(value, (type, types.FunctionType)):
             names[name] = checked(methods=False)(value)
             setattr(sys.modules[value.__module__], name, names[name])
+
+
+def _takes_any_option(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(one.kind is one.VAR_KEYWORD for one in parameters)
 
 
 @functools.cache

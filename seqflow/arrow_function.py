@@ -173,18 +173,22 @@ def _columns_read(net: Net, schema: pa.Schema) -> list[str]:
 
 def _columns_of_inputs(net: Net, schema: pa.Schema) -> dict[str, str]:
     """Return the column of each input of a net; raise UnknownColumnError for a missing one."""
-    doubled = next((name for name in schema.names if schema.names.count(name) > 1), None)
-    if doubled is not None:
+    columns = schema.names
+    places = {name: place for place, name in reversed([*enumerate(columns)])}
+    if len(places) < len(columns):
+        doubled = next(name for place, name in enumerate(columns) if name in columns[place + 1 :])
         raise ProviderError(f"arrow_function: the table has several columns {doubled!r}, expected one")
     found = {}
     for name in net.inputs:
-        column = next((c for c in schema.names if name == c or name.startswith(f"{c}.")), None)
-        if column is None:
+        parts = name.split(".")  # a column may have dots in its name, too
+        prefixes = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        place = min((places[one] for one in prefixes if one in places), default=None)
+        if place is None:
             raise UnknownColumnError(
                 f"arrow_function: the net reads {name!r}, and the table has no such column"
-                f"{nearest(name.partition('.')[0], schema.names)}; it has {', '.join(schema.names)}"
+                f"{nearest(name.partition('.')[0], columns)}; it has {', '.join(columns)}"
             )
-        found[name] = column
+        found[name] = columns[place]
     return found
 
 

@@ -203,13 +203,16 @@ def bind_filter(text: str, tree: filter_syntax.Filter, schema: pa.Schema) -> Nod
     """
     if next(filter_syntax.columns_of(tree), None) is None:
         refuse(text, 0, "the filter names no column")
-    return _Binder(text, comparable_schema(schema, halves=True)).condition(tree, negated=False)
+    binder = _Binder(text, comparable_schema(schema, halves=True), frozenset(schema.names))
+    return binder.condition(tree, negated=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Binder:
     text: str
     schema: pa.Schema
+    names: frozenset[str]
+    """Names of the columns."""
     tells_null: bool = False
     """Whether null must be distinguished from false: both leave a row out, unless the filter asks for `== False`."""
 
@@ -257,8 +260,8 @@ class _Binder:
 
     def column(self, tree: filter_syntax.Column) -> Value:
         name = tree.name
-        parts = tree.path or ([name] if name in self.schema.names else name.split("."))
-        if parts[0] not in self.schema.names:
+        parts = tree.path or ([name] if name in self.names else name.split("."))
+        if parts[0] not in self.names:
             known = self.schema.names
             raise UnknownColumnError(
                 f"where: there is no column {name!r}{nearest(name, known)}; there are {', '.join(known)}"

@@ -136,8 +136,8 @@ class RowFilter:
         known = self.widened.get(id(schema))
         if known is not None and known[0] is schema:
             return known[1]
-        names = [*schema.names, *(name for name in self.columns.names if name not in schema.names)]
-        shared = set(self.columns.names)
+        own, shared = set(schema.names), set(self.columns.names)
+        names = [*schema.names, *(name for name in self.columns.names if name not in own)]
         full = pa.schema([self.full.field(name) if name in shared else schema.field(name) for name in names])
         self.widened.clear()
         self.widened[id(schema)] = schema, full

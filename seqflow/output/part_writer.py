@@ -50,8 +50,9 @@ class FileLayout:
         """Return the names of the columns to write from batches of this schema; raise JobError when one is
         missing.
         """
+        known = set(schema.names)
         names = schema.names if self.columns is None else list(self.columns)
-        missing = next((name for name in names if name not in schema.names), None)
+        missing = next((name for name in names if name not in known), None)
         if missing is not None:
             raise JobError(
                 f"output: the batches have no column {missing!r}{nearest(missing, schema.names)}\n"

@@ -141,14 +141,14 @@ class Selection:
         self, table: Table, present: Sequence[int], renamed: pa.Schema | None, unfit: "Unfit | None"
     ) -> Table:
         """Return the chosen columns among `present`; with the types of `renamed` before fields are picked."""
-        columns = []
+        columns, places = [], {position: place for place, position in enumerate(present)}
         for position, field in zip(self.positions, self.schema, strict=True):
             if position == _MISSING:
                 columns.append(exact_cast(pa.nulls(table.num_rows), field.type))
                 continue
             pruned = self.before_casts[field.name]
             labelled = pruned if renamed is None else renamed.field(position).type
-            column = _each_chunk(table.column(present.index(position)), labelled, pruned)
+            column = _each_chunk(table.column(places[position]), labelled, pruned)
             columns.append(column if pruned == field.type else _cast(column, field, unfit))
         return _table_like(table, columns, self.schema)
 

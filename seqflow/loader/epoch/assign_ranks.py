@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, count, islice, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -259,7 +259,10 @@ class Skips:
 
     def between(self, start: int, stop: int) -> Iterator[int]:
         """Yield the omitted batches in a range."""
-        for first, end in self.spans:
+        at = max(0, bisect_right(self._starts, start) - 1)  # the last span that may begin before the range
+        for first, end in islice(self.spans, at, None):
+            if first >= stop:
+                return
             yield from range(max(first, start), min(end, stop))
 
 

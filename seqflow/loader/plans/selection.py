@@ -52,9 +52,11 @@ def planned_lengths(record: Record, name: str | None, needed_by: str | None = No
 def is_text(record: Record, lengths: str) -> bool:
     """Return whether these are the lengths of a column of text or bytes, which counts as one value for each row."""
     column = lengths.removesuffix(".lengths")
-    if record.schema is None or column not in record.schema.names or column == lengths:
+    if record.schema is None or column == lengths:
         return False
-    return is_any(record.schema.field(column).type, TEXTS)
+    # not `in schema.names`: this list of all columns would be built again for each column
+    index = record.schema.get_field_index(column)
+    return index >= 0 and is_any(record.schema.field(index).type, TEXTS)
 
 
 def _innermost(record: Record) -> list[str]:

@@ -1,7 +1,7 @@
 """The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -453,8 +453,8 @@ class MixRun:
         )
         if start.ended:
             self.table.total = start.batch
-        self._runs: dict[tuple[int, int], SourceRun] = {}
-        """Runs by member and pass."""
+        self._runs: defaultdict[int, dict[int, SourceRun]] = defaultdict(dict)
+        """Runs of each member by their pass."""
         self._first: MixRun | None = None
         self._step: tuple[int, Mapping[str, int | float]] = -1, {}
         """The last requested step, and the totals over its batches."""
@@ -462,15 +462,14 @@ class MixRun:
     def _refuse(self, member: int) -> NoReturn:
         """Raise the error for a source without batches."""
         stats = self._of_members[member]
-        for (of, _), run in self._runs.items():
-            if of == member:
-                run.count_rest(None)
+        for run in self._runs[member].values():
+            run.count_rest(None)
         self._run_options.handlers[member].check(stats)
         self.mix.refuse_empty(member, stats.rows_read)
 
     def run(self, member: int, number: int) -> SourceRun:
         """Return the run of a pass of a member."""
-        if (member, number) not in self._runs:
+        if number not in self._runs[member]:
             done = sum(self.table.counts[member][:number])
             place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
             # ranks and skips are applied by the mix: a member makes every batch that it is asked for
@@ -479,8 +478,8 @@ class MixRun:
                 assignment=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
                 stop=None,
             )  # fmt: skip
-            self._runs[member, number] = self.mix.member(member).run(place, run_options)
-        return self._runs[member, number]
+            self._runs[member][number] = self.mix.member(member).run(place, run_options)
+        return self._runs[member][number]
 
     def change(self, change: Change) -> None:
         """Go on with other weights from a batch on that is not begun."""
@@ -611,7 +610,7 @@ class MixRun:
         for member, saved in enumerate(self.start.members):
             passes = self.table.passes_before(member, row)
             self._count_rest(member, len(passes))
-            run = self._runs.get((member, len(passes)))
+            run = self._runs[member].get(len(passes))
             windows: Mapping[str, Any] = saved["windows"] if len(passes) == len(saved["passes"]) else {}
             if run is not None:
                 at = run.checkpoint
@@ -624,26 +623,27 @@ class MixRun:
 
     def _count_rest(self, member: int, number: int) -> None:
         """Count all windows of the earlier passes of a member: they have ended."""
-        for (of, before), run in self._runs.items():
-            if of == member and before < number:
+        for before, run in self._runs[member].items():
+            if before < number:
                 run.count_rest(None)
 
     def release(self, task: MixTask) -> None:
         """Release the passes before those of a batch that was handed out."""
         for member, number, *_ in task.parts:
-            for key in [key for key in self._runs if key[0] == member and key[1] < number]:
-                self._runs.pop(key).count_rest(None)
+            for before in [before for before in self._runs[member] if before < number]:
+                self._runs[member].pop(before).count_rest(None)
 
     def fill(self) -> None:
-        for run in list(self._runs.values()):
+        for run in [run for of_member in self._runs.values() for run in of_member.values()]:
             run.fill()
 
     def free(self, memory: BatchMemory) -> None:
         """Do nothing: batches of a mix are joined from others, so none lies in memory that is used again."""
 
     def close(self) -> None:
-        for run in self._runs.values():
-            run.close()
+        for of_member in self._runs.values():
+            for run in of_member.values():
+                run.close()
         if self._first is not None:
             self._first.close()
 

@@ -128,6 +128,7 @@ def convert(
     `read` has the names of the tensors that are read later, if not all are: other nulls make no row bad. The names of
     the columns must have been checked.
     """
+    valid = valid if isinstance(valid, bool) else frozenset(valid)
     whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):

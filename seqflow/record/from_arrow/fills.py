@@ -51,8 +51,9 @@ def check_valid(valid: Valid, schema: pa.Schema) -> None:
         return
     if isinstance(valid, str) or not isinstance(valid, Collection):
         raise ProviderOptionError(f"valid is {valid!r}, expected True, False or a list of columns")
+    known = set(schema.names)
     for name in valid:
-        if name not in schema.names:
+        if not isinstance(name, str) or name not in known:
             raise UnknownColumnError(f"valid: there is no column {name!r}{nearest(str(name), schema.names)}")
 
 
@@ -218,8 +219,7 @@ def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> Non
         raise UnknownColumnError(
             f"fill: there is no column {name!r}{nearest(name, nodes)}; there are {', '.join(nodes)}"
         )
-    below = [kind for node, kind in nodes.items() if node == name or node.startswith(f"{name}.")]
-    if not any(holds(kind, value) for kind in below):
+    if not any(holds(kind, value) for _, kind in _levels(name, nodes[name])):
         raise ProviderOptionError(unfit_message(value, name, nodes[name]))
 
 

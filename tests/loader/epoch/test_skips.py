@@ -23,8 +23,8 @@ def _ids(batches):
     return {batch.number: batch["id"].tolist() for batch in batches}
 
 
-@given(SPANS)
-def test_kept_batches_are_counted_by_their_numbers(drawn):
+@given(SPANS, st.integers(0, 60), st.integers(0, 60))
+def test_kept_batches_are_counted_by_their_numbers(drawn, first, end):
     left_out = {number for start, length in drawn for number in range(start, start + length)}
     spans, start = [], None
     for number in range(60):
@@ -38,6 +38,7 @@ def test_kept_batches_are_counted_by_their_numbers(drawn):
     assert [skips.number(index) for index in range(len(kept))] == kept
     assert all(skips.kept_before(number) == sum(one < number for one in kept) for number in range(60))
     assert list(skips.between(0, 60)) == sorted(left_out)
+    assert list(skips.between(first, end)) == [one for one in sorted(left_out) if first <= one < end]
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8])
