@@ -63,6 +63,15 @@ def _other_order(order: Any) -> str:
     )
 
 
+def check_mix_state(state: Any) -> None:
+    """Raise OpError when a state is not that of a mix, or of one that orders rows in another way."""
+    check_schema("a Mix", state, _FORM)
+    if (order := state["settings"].get("order", 1)) != ORDER:
+        raise OpError(
+            f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
+        )
+
+
 @dataclass(eq=False, repr=False)
 class MixPipeline:
     """Makes the batches of any epoch of a mix of pipelines."""
@@ -250,11 +259,7 @@ class MixPipeline:
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
-        check_schema("a Mix", state, _FORM)
-        if (order := state["settings"].get("order", 1)) != ORDER:
-            raise OpError(
-                f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
-            )
+        check_mix_state(state)
         settings = {name: value for name, value in state["settings"].items() if name != "weights"}
         check_settings(settings, self._settings(), changes)
         saved = replace(self.history, changes=self.history.changes[:1])
