@@ -33,6 +33,7 @@ LIMITS = {
     "consumer": "the consumer: the loader is not the limit",
     "rank": "one rank, for which the others wait",
     "first window": "the first window, which is read before the first batch",
+    "servers": "the servers: they give fewer batches than are taken",
 }
 """Limits of a step by name, and what each says."""
 _ADVICE = {
@@ -40,6 +41,7 @@ _ADVICE = {
     "lock": "write prepare as a net, or run it before training: seqflow run",
     "first window": "a smaller window, or an order without one exact shuffle",
     "rank": "look at the verdict of that rank",
+    "servers": "begin more servers, or speed up the stage that stats().servers names as the slowest",
 }
 """Advice for limits that no option of the loader changes."""
 _SMALL, _LATE, _LOCKED, _FIRST, _GAIN, _OWN = 0.05, 0.6, 0.7, 0.25, 0.05, 0.5
