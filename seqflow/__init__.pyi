@@ -16,6 +16,8 @@ from seqflow.record.from_arrow.columns import from_arrow
 from seqflow.record.to_arrow import to_arrow
 from seqflow.registry import op
 from seqflow.sequence import Sequence
+from seqflow.serving.client import served
+from seqflow.serving.server import serve
 from seqflow.shape import Dimension, PartialShape
 from seqflow.tensor import TensorSlice, TensorSpec
 from seqflow.vocabulary import Vocabulary
@@ -23,4 +25,4 @@ from seqflow.vocabulary import Vocabulary
 __version__: str
 
 def set_num_threads(count: int) -> None: ...
-__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'set_num_threads', 'to_arrow', 'verdict']
+__all__ = ['Along', 'Arrow', 'BadFiles', 'BadRows', 'Balance', 'Buckets', 'Csv', 'Dimension', 'Expression', 'ExpressionError', 'JobError', 'JsonLines', 'LoD', 'Loader', 'LodError', 'Megatron', 'Mix', 'Net', 'NetError', 'Numpy', 'OpError', 'Packed', 'Pad', 'Parquet', 'PartialShape', 'Prefetch', 'ProviderError', 'Ranks', 'Rows', 'Schedule', 'SeqflowError', 'Sequence', 'ShapeError', 'Shuffle', 'Tar', 'TensorSlice', 'TensorSpec', 'Text', 'TokenBudget', 'Vocabulary', 'arrow_function', 'auto', 'features', 'from_arrow', 'from_rows', 'info', 'op', 'open', 'ops', 'pool_features', 'providers', 'registry', 'run', 'serve', 'served', 'set_num_threads', 'to_arrow', 'verdict']

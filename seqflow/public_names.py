@@ -17,6 +17,8 @@ ROOMS = {
     "record.to_arrow": "to_arrow",
     "registry": "op",
     "sequence": "Sequence",
+    "serving.client": "served",
+    "serving.server": "serve",
     "shape": "Dimension PartialShape",
     "tensor": "TensorSlice TensorSpec",
     "vocabulary": "Vocabulary",

@@ -19,6 +19,7 @@ from seqflow.cli import (
     ops,
     report,
     run,
+    serve,
     trace,
     train_tokenizer,
 )
@@ -41,6 +42,7 @@ for _command, _module in (
     (init.init, init),
     (check.check, check),
     (run.run, run),
+    (serve.serve, serve),
     (bench.bench, bench),
     (index.index, index),
     (trace.trace, trace),

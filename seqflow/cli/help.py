@@ -14,7 +14,6 @@ _HEADING = re.compile(r"^\w+:", re.MULTILINE)
 _FIRST = """\
 Usage: seqflow COMMAND ...  seqflow COMMAND --help has options and examples
 Variable-length data: Arrow in, model-ready tensors out. Most used:
-
   seqflow inspect docs/                   columns, lengths and nulls of files
   seqflow init "docs/*.parquet"           a job that packs their tokens
   seqflow run job.toml                    run it; first, seqflow check job.toml

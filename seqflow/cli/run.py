@@ -69,7 +69,8 @@ def run(
         typer.Option(help="Print a JSON object for the start, each 30 s, and the end, in lines on stderr."),
     ] = None,
     verdict: Annotated[
-        bool, typer.Option("--verdict", help="Print what the steps of the run waited for.")
+        bool,
+        typer.Option("--verdict", help="Print what the steps waited for; `seqflow report` shows it, too."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
@@ -120,8 +121,17 @@ def run(
         )
     elif not quiet:
         _print_report(report)
-    if verdict and not json:
-        _print_verdict(report)
+    if verdict:
+        _save_verdict(description, report)
+        if not json:
+            _print_verdict(report)
+
+
+def _save_verdict(job: Job, report: Report) -> None:
+    from seqflow.job.last_verdict import save_verdict
+
+    if report.verdict is not None and report.verdict["limit"] is not None:
+        save_verdict(job, report.verdict)
 
 
 def _print_verdict(report: Report) -> None:

@@ -58,6 +58,8 @@ class Job:
     """Policy for damaged files."""
     engine: EngineSettings = field(default_factory=EngineSettings)
     """Workers that make the parts."""
+    serve: sections.ServeSection = field(default_factory=sections.ServeSection)
+    """How the batches are served."""
     decontaminate: Decontaminate | None = None
     """Which rows to leave out as part of evaluation sets, first of all."""
     deduplicate: Deduplicate | None = None

@@ -345,7 +345,5 @@ class JobRun:
         record = {**self._facts, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
         if self._appended:
             record["appended"] = self._appended
-        if self.verdict is not None and self.verdict["limit"] is not None:
-            record["verdict"] = self.verdict
         made_by = None if self._output.target is None else made_by_of(self._job, self._output.target)
         return record if made_by is None else {**record, "made_by": made_by}

@@ -16,6 +16,7 @@ from seqflow.job.sections import (
     NetSection,
     OrderSection,
     OutputSection,
+    ServeSection,
     SourceSection,
     StoreSection,
     keys_of,
@@ -44,6 +45,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "bad_rows": (BadRows,),
     "bad_files": (BadFiles,),
     "engine": (EngineSettings,),
+    "serve": (ServeSection,),
 }
 
 

@@ -30,6 +30,7 @@ from seqflow.job.sections import (
     NetSection,
     OrderSection,
     OutputSection,
+    ServeSection,
     SourceSection,
     StoreSection,
     keys_of,
@@ -567,6 +568,7 @@ _SECTIONS: Mapping[str, type] = {
     "bad_rows": BadRows,
     "bad_files": BadFiles,
     "engine": EngineSettings,
+    "serve": ServeSection,
 }
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
@@ -578,7 +580,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "constants": _constants,
     **{
         name: partial(_section, _SECTIONS[name], name)
-        for name in ("order", "output", "bad_rows", "bad_files", "engine")
+        for name in ("order", "output", "bad_rows", "bad_files", "engine", "serve")
     },
     **{rule.name: partial(_rule, rule.name) for rule in RULES},
     "keep": partial(_conditions, "keep"),

@@ -45,7 +45,7 @@ def made_by_of(job: Job, target: Target) -> dict[str, Any] | None:
     kept = {
         name: value
         for name, value in job.overrides.items()
-        if name != "output.path" and not name.startswith("engine.")
+        if name != "output.path" and not name.startswith(("engine.", "serve."))
     }
     file = (
         os.path.abspath(job.file) if is_uri(target.shown) else os.path.relpath(job.file, target.names.folder)

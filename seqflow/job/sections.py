@@ -223,6 +223,26 @@ class OutputSection:
     """Promise that no other run writes there, for a store that cannot refuse a second one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSection:
+    """How `seqflow serve` serves the batches; it decides no batch, and other servers may have another."""
+
+    host: str = "127.0.0.1"
+    """Address to listen at; one that other machines reach needs a token and TLS."""
+    port: Annotated[int, in_range(0, 65535), "an integer, 0 to 65535"] = 8815
+    """Port to listen at; 0 lets the system choose one. Further processes take the ports after it."""
+    token_file: PathText | None = None
+    """File with the token that clients must send; None lets all in."""
+    tls_cert: PathText | None = None
+    """File of the certificate (PEM), for TLS."""
+    tls_key: PathText | None = None
+    """File of its key (PEM)."""
+    memory: ByteSize = "2 GiB"
+    """Most bytes of batches that each process keeps for other clients."""
+    processes: Count = 1
+    """Number of processes, each with a port of its own: Python functions of nets use one core of each."""
+
+
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {
     "rows": Rows,
     "tokens": TokenBudget,

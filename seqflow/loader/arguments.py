@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from seqflow import providers
 from seqflow.arguments import at_least_one
@@ -13,6 +13,7 @@ from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Recipe, Transform
+from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.balanced_pools import Totals
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.selection import planned_lengths
@@ -34,12 +35,17 @@ _OF_PROVIDERS = ("columns", "where", "fill", "valid")
 """Options of opening that a source takes that is open already."""
 
 
-class LoaderOptions(OpenOptions, total=False):
-    """Further keywords of a Loader: those of `sf.open`, and the single fields of `ranks` and `prefetch`."""
+class RankOptions(TypedDict, total=False):
+    """Single fields of `ranks`."""
 
     rank: int | None
     world_size: int | None
     tail: Tail
+
+
+class LoaderOptions(OpenOptions, RankOptions, total=False):
+    """Further keywords of a Loader: those of `sf.open`, and the single fields of `ranks` and `prefetch`."""
+
     threads: int | None
     memory: int | str | None
     reuse: bool
@@ -99,7 +105,9 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
     return steps_of
 
 
-def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, plan: BatchPlan) -> None:
+def check_totals(
+    totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, balance: Balance | None
+) -> None:
     """Raise OpError when the totals of a step cannot be counted, or nothing uses the steps."""
     if totals is None:
         if steps_of != 1:
@@ -115,9 +123,9 @@ def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Rank
         raise OpError(
             "Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'"
         )
-    if plan.balance is not None and plan.balance.step % ranks.world_size:
+    if balance is not None and balance.step % ranks.world_size:
         raise OpError(
-            f"Loader: totals with Balance(group={plan.balance.group}), whose steps of {plan.balance.step} batches "
+            f"Loader: totals with Balance(group={balance.group}), whose steps of {balance.step} batches "
             f"end inside a round of world_size = {ranks.world_size}, expected a multiple of it\n"
             f"  give group={ranks.world_size}, or leave out totals"
         )

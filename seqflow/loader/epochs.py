@@ -39,15 +39,16 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "assignment batches is_elsewhere is_resuming iteration loaders moves note_move passes pipeline place recipe"
+        "assignment batches can_fork is_elsewhere is_resuming iteration loaders moves note_move passes pipeline "
+        "place recipe"
     ),
 )
 @checked()
 class EpochBatches:
     """The batches of a pipeline for one rank, epoch after epoch; it knows its position, and can go on there."""
 
-    def __init__(self, pipeline: Pipeline | MixPipeline) -> None:
-        self.pipeline = pipeline
+    def __init__(self, pipeline: Any) -> None:
+        self.pipeline: Pipeline | MixPipeline = pipeline
         self.epoch = 0
         """Epoch of the next iteration; an iteration that is exhausted advances it."""
         self._stats = Stats()
@@ -84,6 +85,11 @@ class EpochBatches:
     @assignment.setter
     def assignment(self, assignment: Assignment) -> None:
         self.pipeline.assignment = assignment
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a forked process can go on with it: connections to stores and servers do not work there."""
+        return False
 
     @property
     def rank(self) -> int:

@@ -10,6 +10,7 @@ from seqflow.arguments import FilePath, at_least_one, checked
 from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import OpError, SeqflowError
+from seqflow.files.interface import LOCAL
 from seqflow.loader import arguments
 from seqflow.loader.epoch.assign_ranks import Assignment, spans_of
 from seqflow.loader.epoch.ranks import Ranks
@@ -192,7 +193,7 @@ class Loader(EpochBatches):
             arguments.check_shares(self.recipe, self.index)
         self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         assignment = Assignment(arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options))
-        arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch)
+        arguments.check_totals(found, each, self.streams, assignment.ranks, self.batch.balance)
         super().__init__(
             Pipeline(
                 self.recipe, assignment, self.index, self.bad_rows, None if version is None else str(version),
@@ -212,6 +213,11 @@ class Loader(EpochBatches):
 
     def _title(self) -> str:
         return f"Loader of {self.batch}, {self._where()}"
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a forked process can go on with it: clients of stores do not work there."""
+        return self.source.store is LOCAL
 
     @property
     def num_rows(self) -> int | None:

@@ -122,7 +122,7 @@ class Mix(EpochBatches):
     def _member(self, loader: Loader, number: int) -> Pipeline:
         """Return the pipeline of a loader as source `number`."""
         counted, each = self._counted
-        check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch)
+        check_totals(counted, each, loader.streams, loader.assignment.ranks, loader.batch.balance)
         inputs = counted.inputs if counted else ()
         return loader.pipeline.as_member(number, inputs, of_rows=self._rows is not None)
 
@@ -130,6 +130,10 @@ class Mix(EpochBatches):
     def names(self) -> tuple[str, ...]:
         """Names of all sources by number; a number is never used again."""
         return self.pipeline.names
+
+    @property
+    def can_fork(self) -> bool:
+        return all(loader.can_fork for loader in self.loaders)
 
     @property
     def loaders(self) -> list[Loader]:

@@ -33,6 +33,7 @@ LIMITS = {
     "consumer": "the consumer: the loader is not the limit",
     "rank": "one rank, for which the others wait",
     "first window": "the first window, which is read before the first batch",
+    "servers": "the servers: they give fewer batches than are taken",
 }
 """Limits of a step by name, and what each says."""
 _ADVICE = {
@@ -40,6 +41,7 @@ _ADVICE = {
     "lock": "write prepare as a net, or run it before training: seqflow run",
     "first window": "a smaller window, or an order without one exact shuffle",
     "rank": "look at the verdict of that rank",
+    "servers": "begin more servers, or speed up the stage that stats().servers names as the slowest",
 }
 """Advice for limits that no option of the loader changes."""
 _SMALL, _LATE, _LOCKED, _FIRST, _GAIN, _OWN = 0.05, 0.6, 0.7, 0.25, 0.05, 0.5
@@ -278,7 +280,8 @@ class _Judged:
     def facts(self) -> dict[str, Any]:
         """Return the facts of the verdict as JSON-compatible values."""
         timings, settings, limit = self.timings, self.settings, self.limit
-        waits = np.array([one.wait + one.helped for one in timings.steps])
+        steps = [StepTimes(*one) for one in timings.steps]
+        waits = np.array([one.wait + one.helped for one in steps])
         stages = timings.stages.values()
         core = sum(one.delay_seconds for one in stages) / max(1e-9, sum(one.seconds for one in stages))
         own = self.step.own
@@ -307,9 +310,9 @@ class _Judged:
             "ceiling_seconds": own if self.replayed is None else self.replayed,
             "ceiling": "the consumer alone" if self.replayed is None else "the same batches from memory",
             "last_steps": {
-                "first": timings.num_steps - len(timings.steps),
+                "first": timings.num_steps - len(steps),
                 "wait": waits.tolist(),
-                "own": [one.own for one in timings.steps],
+                "own": [one.own for one in steps],
             },
         }  # fmt: skip
 

@@ -135,7 +135,6 @@ class OutputNames:
                     "appended",
                     "curated",
                     "too_short",
-                    "verdict",
                 )
                 if key in content
             },

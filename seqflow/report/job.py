@@ -12,7 +12,8 @@ from seqflow.errors import ProviderError
 from seqflow.job import Job
 from seqflow.job.checking import check_tables
 from seqflow.job.inference import JobSpecs, infer
-from seqflow.job.opening import open_job_output, open_loader
+from seqflow.job.last_verdict import last_verdict
+from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader, Verdict
 from seqflow.loader.plans.balanced_pools import window_tokens
@@ -70,11 +71,10 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
 
 
 def _last_run(job: Job) -> Iterator[Section]:
-    """Yield the verdict of the run that wrote the output; nothing if there is none."""
-    target = open_job_output(job).target
-    manifest = None if target is None else target.read_manifest()
-    if manifest is not None and "verdict" in manifest:
-        verdict = Verdict(manifest["verdict"])
+    """Yield the verdict of the run that wrote the output, if it has saved one."""
+    saved = last_verdict(job)
+    if saved is not None:
+        verdict = Verdict(saved)
         yield section("The last run", paragraph(verdict.title), facts(verdict.lines()))
 
 

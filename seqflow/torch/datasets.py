@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-from seqflow.files.interface import LOCAL
-
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "assignment"), "a Loader or a Mix"]
 
 
@@ -54,9 +52,9 @@ def data_loader(
 
         for batch in seqflow.torch.data_loader(loader, num_workers=2): ...
 
-    If files of the source are in a store, its workers are spawned, since clients of stores do not work in a
-    forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be
-    picklable. With workers, `loader.state_dict()` is an OpError: to resume, pass `iterable(loader)` to
+    If files of the source are in a store, or servers make the batches, its workers are spawned, since connections
+    do not work in a forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses
+    must be picklable. With workers, `loader.state_dict()` is an OpError: to resume, pass `iterable(loader)` to
     torchdata's StatefulDataLoader.
 
     Args:
@@ -68,7 +66,7 @@ def data_loader(
     """
     from torch.utils.data import DataLoader
 
-    if num_workers and any(one.source.store is not LOCAL for one in getattr(loader, "loaders", [loader])):
+    if num_workers and not loader.can_fork:
         options = {"multiprocessing_context": "spawn", **options}
     dataset = iterable(loader, int64=int64, cu_seqlens=cu_seqlens)
     return DataLoader(dataset, batch_size=None, num_workers=num_workers, **options)

@@ -11,7 +11,7 @@ from command import in_terminal, seqflow
 from seqflow.cli import app
 
 COMMANDS = [
-    "inspect", "report", "init", "check", "run", "bench", "index", "trace", "find", "ledger", "train-tokenizer",
+    "inspect", "report", "init", "check", "run", "serve", "bench", "index", "trace", "find", "ledger", "train-tokenizer",
     "build-vocabulary", "ops", "info",
 ]  # fmt: skip
 JOB = """

@@ -154,6 +154,8 @@ DOORS: dict[str, Door] = {
     "metrics": door(loader().metrics, path="metrics.jsonl", every=1.0),
     "verdict": door(sf.verdict, ranks=[{"limit": None, "rank": 0, "steps": 3}]),
     "Mix": door(sf.Mix, first, sources={"a": TABLE, "b": TABLE}, weights={"a": 1, "b": 2}, batch=4, threads=0),
+    "serve": door(sf.serve, lambda server: server.close(), loader=loader(), port=0, host="127.0.0.1"),
+    "served": door(sf.served, url="flight://127.0.0.1:1", timeout=0.01),
     "registry.get": door(sf.registry.get, name="pad"),
     "registry.register": Door(sf.registry.register, {"definition": 3}),
     "op": door(sf.op, signature="x[N] -> y[N]"),

@@ -9,6 +9,7 @@ import pytest
 from command import seqflow
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from killed_jobs import write_dying_job, written_though_killed
 
 import seqflow as sf
 from seqflow import ops
@@ -405,3 +406,17 @@ def test_lists_of_lists_are_refused():
     table = pa.table({"x": [[[1]], []], "id": [1, 2]})
     with pytest.raises(BatchPlanError, match=r"^share: 'x' holds lists of lists"):
         sf.Loader(table, share={"x": None})
+
+
+@pytest.mark.slow
+def test_a_killed_job_writes_the_same_lists(tmp_path):
+    pq.write_table(clicks(rows=120), tmp_path / "a.parquet", row_group_size=40)
+    write_dying_job(tmp_path, '[source]\npaths = "?.parquet"', row="id", lists="history", window="2 kB")
+    job = tmp_path / "job.toml"
+    text = (
+        job.read_text().replace("history.lengths", "history.lengths, history.row").replace("n = 16", "n = 4")
+    )
+    job.write_text('share = {history = "session"}\n' + text)
+    assert sorted(written_though_killed(tmp_path)) == list(range(120))
+    found = written(tmp_path / "out")
+    assert found["history"].to_pylist() == clicks(rows=120).take(found["row"])["history"].to_pylist()

@@ -47,14 +47,13 @@ def refused(process: Process) -> str:
 
 
 def objects(bucket: Bucket, prefix: str = "out") -> dict[str, bytes]:
-    """The objects of an output without its log; a manifest without etags, times and the path of the job."""
+    """The objects of an output without its log; a manifest without etags and the path of the job."""
     found = {key: bucket.get(key) for key in bucket.keys(prefix) if ".progress" not in key}
     for key in found:
         if "_manifest" in key:
             manifest = json.loads(found[key])
             manifest["files"] = [{**one, "etag": ""} for one in manifest["files"]]
             manifest["made_by"] = ""
-            manifest.pop("verdict", None)
             found[key] = json.dumps(manifest).encode()
     return found
 

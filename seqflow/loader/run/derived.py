@@ -1,7 +1,7 @@
 """Tensors of a batch that follow from lengths in it, so that they need not be sent: masks and ids of packed rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,7 +24,8 @@ class Derived:
     kind: Kind
     """A mask of elements on the right or the left side, or ids of packed rows."""
     lengths: tuple[str, ...]
-    """Lengths of each row; for packed rows the number of pieces of each, and their lengths."""
+    """Lengths of each row; for packed rows the number of pieces of each, and their lengths. Empty if a net makes
+    other tensors with these names."""
     multiple_of: int = 1
     """Each piece is padded to a multiple of this."""
 
@@ -75,7 +76,11 @@ def derived_tensors(recipe: Recipe) -> Mapping[str, Derived]:
         for kind in ("segment_ids", "position_ids"):
             found[kind] = Derived(kind, PIECES, recipe.batch.multiple_of)
     changed = changed_tensors(recipe)
-    return {name: how for name, how in found.items() if name not in changed}
+    return {
+        name: how if changed.isdisjoint(how.lengths) else replace(how, lengths=())
+        for name, how in found.items()
+        if name not in changed
+    }
 
 
 def changed_tensors(recipe: Recipe) -> set[str]:

@@ -63,6 +63,15 @@ def _other_order(order: Any) -> str:
     )
 
 
+def check_mix_state(state: Any) -> None:
+    """Raise OpError when a state is not that of a mix, or of one that orders rows in another way."""
+    check_schema("a Mix", state, _FORM)
+    if (order := state["settings"].get("order", 1)) != ORDER:
+        raise OpError(
+            f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
+        )
+
+
 @dataclass(eq=False, repr=False)
 class MixPipeline:
     """Makes the batches of any epoch of a mix of pipelines."""
@@ -250,11 +259,7 @@ class MixPipeline:
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
-        check_schema("a Mix", state, _FORM)
-        if (order := state["settings"].get("order", 1)) != ORDER:
-            raise OpError(
-                f"load_state_dict: {_other_order(order)}\n  go on with that one, or begin the epoch again"
-            )
+        check_mix_state(state)
         settings = {name: value for name, value in state["settings"].items() if name != "weights"}
         check_settings(settings, self._settings(), changes)
         saved = replace(self.history, changes=self.history.changes[:1])
@@ -300,8 +305,11 @@ class MixPipeline:
         own, place = self.history, (int(state["epoch"]), int(state["batch"]))
         names = (*saved.names, *(name for name in own.names if name not in saved.names))
         then, now = (saved.by_name(saved.at(*place)), own.by_name(own.changes[-1].weights))
-        kept = saved.to_json()
-        if own.to_json() != kept[: len(own.changes)] and (len(own.changes) > 1 or then != now):
+        kept, of_own = saved.to_json(), own.to_json()
+        later = own.changes[len(kept) :]
+        if of_own[: len(kept)] == kept and all(one[:2] >= place for one in later):
+            return own  # what it has more comes after the state
+        if of_own != kept[: len(of_own)] and (len(own.changes) > 1 or then != now):
             if len(own.changes) > 1:
                 raise OpError(
                     f"load_state_dict: the history of the state has digest {saved.digest}, and that of this mix "

@@ -1,0 +1,350 @@
+"""Servers that are wrong, foreign, slow or gone; tickets that no client writes; who is let in, and what it costs."""
+
+import json
+import logging
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+import seqflow as sf
+from seqflow.errors import OpError
+from seqflow.serving.tickets import Ticket, spans_of
+
+
+def connected(server):
+    return fl.connect(f"grpc://{server.address}")
+
+
+def is_refused(error):
+    """An error of ours: without the traceback and the paths of code that Flight sends of other exceptions."""
+    text = str(error)
+    return bool(error.extra_info) and not any(one in text for one in ("Traceback", ".py", "File "))
+
+
+# Errors
+
+
+def test_an_error_of_a_net_is_that_of_a_loader(loader_of, serve):
+    options = {
+        "net": "y = gather(table, id)\nreturn y",
+        "constants": {"table": np.zeros(550)},
+        "plan": "rows",
+    }
+    errors = []
+    for make in (lambda: loader_of(**options), lambda: sf.served(serve(loader_of(**options)).url)):
+        numbers = []
+        with pytest.raises(sf.SeqflowError) as raised:
+            numbers.extend(batch.number for batch in make())
+        errors.append((type(raised.value), str(raised.value), raised.value.__notes__, numbers))
+    assert errors[0] == errors[1]
+
+
+def test_an_error_of_a_function_arrives_without_a_traceback(loader_of, serve):
+    def fails(batch):
+        raise ValueError("no such thing")
+
+    served = sf.served(serve(loader_of(net=fails, version=1)).url)
+    with pytest.raises(OpError, match=r"^ValueError: no such thing") as raised:
+        next(iter(served))
+    assert "File" not in str(raised.value)
+
+
+@pytest.mark.parametrize("what", ["data", "plan", "version"])
+def test_another_server_is_named_with_its_difference(loader_of, serve, what, monkeypatch):
+    server = serve(loader_of())
+    state = sf.served(server.url).state_dict()
+    if what == "version":
+        monkeypatch.setattr("seqflow.serving.client.__version__", "0.0.1")
+        with pytest.raises(OpError, match=r"the servers have seqflow .*, this process 0\.0\.1"):
+            sf.served(server.url)
+        return
+    options = {"batch": sf.Packed(128, ("tokens",), rows=2)} if what == "plan" else {"where": "id < 300"}
+    other = sf.served(serve(loader_of(index=False, **options)).url)
+    with pytest.raises(OpError, match=r"capacity|where"):
+        other.load_state_dict(state)
+
+
+def test_a_foreign_server_is_passed_over_and_refuses_alone(loader_of, serve, content, caplog):
+    server, foreign = serve(loader_of()), serve(loader_of(where="id < 300", index=False))
+    served = sf.served([server.url, foreign.url])
+    if served.pipeline.info["identity"] != server.identity:  # the first that answers tells the job
+        server, foreign = foreign, server
+    with caplog.at_level(logging.WARNING, "seqflow"):
+        found = [content(batch) for batch in served]
+    assert found == [content(batch) for batch in server._batches.loader]
+    alone = sf.served(server.url)
+    alone.pipeline.servers.addresses = [(foreign.address, "127.0.0.1")]
+    alone.pipeline.servers.look_up = lambda: None
+    with pytest.raises(
+        OpError, match=r"(?s)all refuse.*another job, other data or another version"
+    ) as raised:
+        list(alone)
+    assert foreign.address in str(raised.value)
+
+
+def test_no_server_is_an_error_with_the_addresses(loader_of, serve):
+    started = time.monotonic()
+    with pytest.raises(OpError, match=r"127\.0\.0\.1:1, localhost:2: none answers for 0\.5 seconds\n"):
+        sf.served("flight://127.0.0.1:1,localhost:2", timeout=0.5)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8815", "http://a:1", "flight://a", "flight://a:b", "flight://a:1/x", "flight://u:p@a:1"])  # fmt: skip
+def test_what_is_no_address_is_an_error(url):
+    with pytest.raises(OpError, match="is not a server, expected flight://host:port"):
+        sf.served(url)
+
+
+def test_arguments_of_a_client_are_checked(loader_of, serve):
+    server = serve(loader_of())
+    for options, text in (
+        ({"timeout": 0}, "timeout is 0"),
+        ({"ahead": "x"}, "served: ahead"),
+        ({"rank": 3, "world_size": 2}, "rank is 3"),
+        ({"ranks": sf.Ranks(0, 2), "rank": 1}, "in addition to ranks"),
+        ({"skip": [(3, 1)]}, "a first batch before the end"),
+    ):
+        with pytest.raises(sf.SeqflowError, match=text):
+            sf.served(server.url, **options)
+
+
+def test_totals_with_repeated_batches_are_an_error_as_in_a_loader(loader_of, serve):
+    server = serve(loader_of(totals={"n": "tokens.lengths"}))
+    with pytest.raises(OpError, match="totals with tail='repeat'"):
+        sf.served(server.url, rank=0, world_size=2, tail="repeat")
+
+
+# Failures
+
+
+def test_clients_move_on_when_a_server_stops(loader_of, serve, content):
+    first, second = serve(loader_of()), serve(loader_of())
+    served = sf.served([first.url, second.url], ahead="20 kB")
+    found = []
+    for batch in served:
+        found.append(content(batch))
+        if len(found) == 5:
+            assert first.close()
+    assert found == [content(batch) for batch in loader_of()]
+    assert served.stats().failures > 0
+    assert "error" in served.stats().servers[first.address]
+
+
+def test_a_client_waits_for_a_server_that_comes_later(loader_of, serve, content):
+    server = serve(loader_of())
+    port = server.port
+    served = sf.served(server.url, timeout=30, ahead=1)
+    batches = iter(served)
+    found = [content(next(batches)) for _ in range(4)]
+    server.close()
+    threading.Timer(0.7, lambda: serve(loader_of(), port=port)).start()
+    found += [content(batch) for batch in batches]
+    assert found == [content(batch) for batch in loader_of()]
+
+
+def test_a_slow_server_is_left_for_the_next_one(loader_of, serve, content, monkeypatch):
+    slow, fast = serve(loader_of()), serve(loader_of())
+    get = slow._batches.get
+    monkeypatch.setattr(slow._batches, "get", lambda ticket, number: time.sleep(5) or get(ticket, number))
+    served = sf.served([slow.url, fast.url], timeout=0.3)
+    started = time.monotonic()
+    assert [content(batch) for batch in served] == [content(batch) for batch in loader_of()]
+    assert time.monotonic() - started < 4.5
+
+
+# Who is let in
+
+
+def test_a_token_is_needed_and_never_shown(loader_of, serve):
+    server = serve(loader_of(), token="a-secret-token")
+    for token in (None, "another", "a-secret-tokem"):
+        with pytest.raises(OpError, match="there is no token, or another one") as raised:
+            sf.served(server.url, token=token, timeout=5)
+        assert "secret" not in str(raised.value)
+    served = sf.served(server.url, token="a-secret-token")
+    assert sum(1 for _ in served) == len(loader_of())
+    assert "secret" not in repr(served) + repr(vars(served.pipeline.servers).get("names"))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path / "key.pem", "-out", path / "cert.pem",
+         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return {"tls_cert": path / "cert.pem", "tls_key": path / "key.pem"}
+
+
+def test_tls_and_what_does_not_trust_it(loader_of, serve, certificate):
+    server = serve(loader_of(), token="t", **certificate)
+    assert server.url == f"flight+tls://127.0.0.1:{server.port}"
+    named = f"flight+tls://localhost:{server.port}"
+    served = sf.served(named, token="t", tls_root=certificate["tls_cert"])
+    assert sum(1 for _ in served) == len(loader_of())
+    for url, options in ((named, {}), (f"flight://localhost:{server.port}", {})):
+        with pytest.raises(OpError, match="none answers"):
+            sf.served(url, token="t", timeout=0.5, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"token": "t"}, {"tls_cert": "c", "tls_key": "k"}])
+def test_a_host_that_others_reach_needs_a_token_and_tls(loader_of, options):
+    with pytest.raises(OpError, match="can be reached from other machines, expected a token and TLS"):
+        sf.serve(loader_of(), host="0.0.0.0", port=0, **options)
+    with sf.serve(loader_of(), host="0.0.0.0", port=0, insecure=True) as server:
+        assert len(sf.served(f"flight://127.0.0.1:{server.port}")) > 0
+
+
+def test_what_cannot_be_served_is_an_error(loader_of, tmp_path):
+    for loader, text in (
+        (loader_of(rank=0, world_size=2), "rank 0 of 2, expected one rank"),
+        (loader_of(bad_rows=sf.BadRows("quarantine", tmp_path / "bad.parquet")), "a quarantine file"),
+    ):
+        with pytest.raises(OpError, match=text):
+            sf.serve(loader, port=0)
+    for options, text in (
+        ({"tls_cert": "c"}, "belong together"),
+        ({"token": ""}, "token is empty"),
+        ({"memory": "x"}, "serve: memory"),
+    ):
+        with pytest.raises(OpError, match=text):
+            sf.serve(loader_of(), port=0, **options)
+    with sf.serve(loader_of(), port=0) as server, pytest.raises(OpError, match=f"cannot listen at 127.0.0.1:{server.port}"):  # fmt: skip
+        sf.serve(loader_of(), port=server.port)
+
+
+# Tickets
+
+
+def test_numbers_become_few_spans():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        numbers = np.unique(rng.integers(0, 60, rng.integers(0, 30)))
+        spans = spans_of(numbers)
+        assert list(Ticket("", 0, spans).numbers()) == numbers.tolist()
+    assert spans_of(np.arange(3, 300, 4)) == [(3, 4, 75)]
+
+
+def random_ticket(rng, identity):
+    odd = [-1, 0, 7, 255, 10**6, 2**31, 2**53, 2**62, 2**70, 1.5, None, True, "x", [], {}]
+    numbers = [*odd, *[1, 2, 3] * 30]
+    if rng.random() < 0.2:
+        return bytes(rng.randrange(256) for _ in range(rng.randrange(60)))
+    spans = [
+        [rng.choice(numbers) for _ in range(rng.choice([3, 3, 3, 2]))]
+        for _ in range(rng.choice([0, 1, 1, 2, 300]))
+    ]
+    place = rng.choice([None, None, {}, {"epoch": 0, "batch": rng.choice(numbers), "ranks": 1, "windows": {"0": {"window": rng.choice(numbers), "first_batch": rng.choice(numbers), "batches": 2}}}])  # fmt: skip
+    found = {
+        "version": rng.choice([1, 1, 1, 1, 2, None]), "identity": rng.choice([identity] * 8 + ["x", None]),
+        "epoch": rng.choice([0, 0, 0, 1, *numbers]), "spans": spans, "low": rng.choice([0, *numbers]),
+        "size": rng.choice([1, 1, *numbers]), "place": place, "fill": rng.choice(["", "", "pad", 3]),
+    }  # fmt: skip
+    if rng.random() < 0.1:
+        found.pop(rng.choice(list(found)))
+    return json.dumps(found).encode()
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("index", [True, False])
+def test_random_tickets_are_answered_or_refused_at_once(loader_of, serve, count, index):
+    server = serve(loader_of(index=index))
+    rng, client = random.Random(count), connected(server)
+    answered, errors = 0, []
+    for _ in range(count):
+        ticket, started = random_ticket(rng, server.identity), time.monotonic()
+        try:
+            client.do_get(fl.Ticket(ticket)).read_chunk()
+            answered += 1
+        except fl.FlightError as error:
+            errors.append(error)
+        except StopIteration:
+            answered += 1
+        assert time.monotonic() - started < 1, ticket
+    assert all(map(is_refused, errors))
+    assert 0 < answered < count
+    for _ in range(50):
+        if not server.counts()["streams"]:
+            break
+        time.sleep(0.1)
+    assert server.counts()["streams"] == 0
+
+
+def test_long_tickets_and_other_requests_are_refused(loader_of, serve):
+    server = serve(loader_of())
+    client = connected(server)
+    requests = [
+        lambda: client.do_get(fl.Ticket(b"x" * 100_000)).read_all(),
+        lambda: client.do_put(fl.FlightDescriptor.for_path("x"), pa.schema([]))[0].close(),
+        lambda: list(client.list_flights()),
+        lambda: client.get_flight_info(fl.FlightDescriptor.for_path("x")),
+        lambda: list(client.do_action(fl.Action("shutdown", b""))),
+        lambda: list(client.do_action(fl.Action("trace", b'{"number": -1}'))),
+        lambda: list(client.do_action(fl.Action("epoch", b"{"))),
+        lambda: list(client.list_actions()),
+    ]
+    for request in requests:
+        with pytest.raises(fl.FlightError) as raised:
+            request()
+        assert is_refused(raised.value) or "not served" in str(raised.value), raised.value
+
+
+# Load
+
+
+def test_clients_that_stop_reading_cost_a_bounded_number_of_batches(serve):
+    table = pa.table({"tokens": [np.arange(4096, dtype=np.int64)] * 6000})
+    server = serve(
+        sf.Loader(table, columns=["tokens"], batch=8, rank=0, world_size=1), streams=3, memory="8 MiB"
+    )
+    ticket = fl.Ticket(Ticket(server.identity, 0, [(0, 1, 750)]).to_bytes())
+    clients = [connected(server) for _ in range(4)]
+    readers = [client.do_get(ticket) for client in clients[:3]]
+    for reader in readers:
+        reader.read_chunk()
+    with pytest.raises(fl.FlightError, match="all 3 streams") as raised:
+        clients[3].do_get(ticket).read_chunk()
+    assert is_refused(raised.value)
+    time.sleep(1)
+    sent = server.counts()["sent"]
+    time.sleep(1)
+    counts = server.counts()
+    assert (counts["sent"], counts["streams"]) == (sent, 3)
+    assert counts["bytes"] < 3 * 32 << 20
+    assert counts["kept_bytes"] <= 8 << 20
+    for reader in readers:
+        reader.cancel()
+    for client in clients:
+        client.close()
+    for _ in range(100):
+        if not server.counts()["streams"]:
+            break
+        time.sleep(0.1)
+    assert server.counts()["streams"] == 0
+    assert sum(1 for _ in sf.served(server.url)) == 750
+
+
+def test_a_client_reads_ahead_at_most_so_many_bytes(loader_of, serve):
+    served = sf.served(serve(loader_of()).url, ahead=10_000)
+    batches = iter(served)
+    next(batches)
+    time.sleep(0.3)
+    lanes = served._run._lanes.values()
+    assert all(lane._bytes <= 10_000 for lane in lanes)
+    batches.close()
+
+
+def test_flight_is_imported_by_the_service_alone():
+    code = "import sys, seqflow as sf; sf.Loader; sf.Mix; print('pyarrow.flight' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "False\n"
+    )
