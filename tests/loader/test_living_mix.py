@@ -10,6 +10,8 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError
+from seqflow.loader.epoch.history import Change
+from seqflow.loader.epoch.mix import Picks
 
 NAMES = ("web", "code", "math", "books", "news")
 
@@ -23,7 +25,8 @@ def table_of(number, rows):
 class Case:
     """A drawn mix, its history, and the ranks on which it runs."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, folder):
+        self.folder = folder
         self.rng = rng = random.Random(seed)
         self.rows = {name: rng.randint(15, 90) for name in NAMES}
         self.stop = rng.choice(["first", "first", "all"])
@@ -43,6 +46,9 @@ class Case:
         self.shuffle, self.window = sf.Shuffle(rng.randint(0, 99)), rng.choice([300, 900, "1 MiB"])
         self.streams = rng.choice([1, 1, 2]) if self.is_rows and self.window == 300 else 1
         self.threads = rng.choice([0, 0, 2])
+        self.has_index = not self.is_rows and rng.random() < 0.4
+        if self.has_index:
+            self.streams = rng.choice([1, 2]) if self.window == 300 else 1
         self.first = {name: self.weight() for name in NAMES[: rng.randint(1, 3)]}
         self.changes = self.drawn()
 
@@ -73,15 +79,20 @@ class Case:
         return changes
 
     def source(self, name):
-        return table_of(NAMES.index(name), self.rows[name])
+        table = table_of(NAMES.index(name), self.rows[name])
+        if not self.has_index:
+            return table
+        return sf.Loader(table, index=self.folder / f"{name}.arrow", **self.options)
 
     def mix(self, rank=0, world_size=1, tail="drop", first=None):
         first = self.first if first is None else first
-        return sf.Mix(
-            {name: self.source(name) for name in first}, weights=first, stop=self.stop, seed=7, batch=self.plan,
-            shuffle=self.shuffle, window=self.window, streams=self.streams, skip=self.skip, batch_bytes=200,
-            threads=self.threads, rank=rank, world_size=world_size, tail=tail,
-        )  # fmt: skip
+        self.options = {
+            "batch": self.plan, "shuffle": self.shuffle, "window": self.window, "streams": self.streams,
+            "batch_bytes": 200, "threads": self.threads, "rank": rank, "world_size": world_size, "tail": tail,
+        }  # fmt: skip
+        sources = {name: self.source(name) for name in first}
+        options = {} if self.has_index else self.options
+        return sf.Mix(sources, weights=first, stop=self.stop, seed=7, skip=self.skip, **options)
 
     def change(self, mix, change):
         kind, at, name, weights = change
@@ -103,10 +114,15 @@ def seen(batches):
     return [(batch.number, batch["id"].tolist()) for batch in batches]
 
 
-def check(seed):
+def check(seed, folder):
     """Check one drawn history against properties that are computed from its rows alone."""
-    case = Case(seed)
-    whole = seen(case.changed())
+    case = Case(seed, folder)
+    first = case.changed()
+    whole = seen(first)
+    # the next epoch is the same, whether the first one was iterated or not
+    other = case.changed()
+    other.set_epoch(1)
+    assert seen(first) == seen(other), seed
     rng = case.rng
     # a run that changes weights while it goes on has the same batches
     running, found, left = case.mix(), [], list(case.changes)
@@ -216,11 +232,16 @@ def check_shares(case, whole, seed):
         assert np.abs(share - count).max() < (2 if case.is_rows else 2.5), (seed, number)
 
 
-@pytest.mark.parametrize("block", range(6))
+def marks_of(block):
+    """The first four histories are quick, 200 are slow, 10,000 thorough."""
+    return [pytest.mark.slow, *([pytest.mark.thorough] if block > 50 else [])] if block else []
+
+
+@pytest.mark.parametrize("block", [pytest.param(at, id=str(at), marks=marks_of(at)) for at in range(2500)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_drawn_histories(block):
-    for seed in range(10 * block, 10 * block + 10):
-        check(seed)
+def test_drawn_histories(block, tmp_path_factory):
+    for seed in range(4 * block, 4 * block + 4):
+        check(seed, tmp_path_factory.mktemp("drawn"))
 
 
 def mix_of(sources=("web", "code"), weights=(3, 1), plan=8, rows=400, **options):
@@ -238,6 +259,19 @@ def mix_of(sources=("web", "code"), weights=(3, 1), plan=8, rows=400, **options)
 
 
 TOKENS = sf.TokenBudget(20, lengths="tokens.lengths")
+
+
+@pytest.mark.parametrize("rows", [None, 256], ids=["batches", "rows"])
+def test_a_batch_after_changes_is_found_without_the_batches_before_it(rows):
+    """Walking to it would take hours."""
+    weights = [(0, (7, 2, 1)), (3 * 10**9, (2, 7, 1)), (6 * 10**9, (2, 5, 1, 2)), (9 * 10**9, (0, 5, 3, 2))]
+    picks = Picks([Change(0, at, one) for at, one in weights], rows, 5)
+    for number in (3 * 10**9, 10**10 + 7):
+        counts = picks.counts(number)
+        assert sum(counts) == number * (rows or 1)
+        for member, start, stop in picks.spans(number):
+            assert (picks.before(member, number), picks.before(member, number + 1)) == (start, stop)
+            assert picks.row(member, start) == picks.row(member, stop - 1) == number
 
 
 @pytest.mark.parametrize("plan", [8, TOKENS], ids=["rows", "tokens"])
@@ -465,6 +499,19 @@ def test_another_history_is_refused_by_its_digest():
         sf.OpError, match=f"the history of the state has digest {digests}: 'web' 0.75(.|\n)*batch 5 of"
     ):
         other.load_state_dict(state_at(one, 6))
+
+
+def test_changes_after_the_state_stay():
+    mix = mix_of()
+    state = state_at(mix, 6)
+    mix.set_epoch(0)
+    mix.reweigh({"web": 1, "code": 1}, at=9)
+    whole = seen(mix)
+    mix.load_state_dict(state)
+    assert seen(mix) == whole[6:]
+    mix.set_epoch(0)
+    with pytest.raises(sf.OpError, match="the history of the state has digest"):
+        mix.load_state_dict(state_at(mix_of(), 12))
 
 
 def test_a_refused_state_leaves_the_mix_as_it_was():

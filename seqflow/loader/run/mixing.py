@@ -305,8 +305,11 @@ class MixPipeline:
         own, place = self.history, (int(state["epoch"]), int(state["batch"]))
         names = (*saved.names, *(name for name in own.names if name not in saved.names))
         then, now = (saved.by_name(saved.at(*place)), own.by_name(own.changes[-1].weights))
-        kept = saved.to_json()
-        if own.to_json() != kept[: len(own.changes)] and (len(own.changes) > 1 or then != now):
+        kept, of_own = saved.to_json(), own.to_json()
+        later = own.changes[len(kept) :]
+        if of_own[: len(kept)] == kept and all(one[:2] >= place for one in later):
+            return own  # what it has more comes after the state
+        if of_own != kept[: len(of_own)] and (len(own.changes) > 1 or then != now):
             if len(own.changes) > 1:
                 raise OpError(
                     f"load_state_dict: the history of the state has digest {saved.digest}, and that of this mix "
