@@ -280,7 +280,8 @@ class _Judged:
     def facts(self) -> dict[str, Any]:
         """Return the facts of the verdict as JSON-compatible values."""
         timings, settings, limit = self.timings, self.settings, self.limit
-        waits = np.array([one.wait + one.helped for one in timings.steps])
+        steps = [StepTimes(*one) for one in timings.steps]
+        waits = np.array([one.wait + one.helped for one in steps])
         stages = timings.stages.values()
         core = sum(one.delay_seconds for one in stages) / max(1e-9, sum(one.seconds for one in stages))
         own = self.step.own
@@ -309,9 +310,9 @@ class _Judged:
             "ceiling_seconds": own if self.replayed is None else self.replayed,
             "ceiling": "the consumer alone" if self.replayed is None else "the same batches from memory",
             "last_steps": {
-                "first": timings.num_steps - len(timings.steps),
+                "first": timings.num_steps - len(steps),
                 "wait": waits.tolist(),
-                "own": [one.own for one in timings.steps],
+                "own": [one.own for one in steps],
             },
         }  # fmt: skip
 

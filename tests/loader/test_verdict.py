@@ -191,6 +191,17 @@ def test_a_replay_gives_the_same_batches_from_memory_and_the_ceiling():
         found.replay(0)
 
 
+def test_batches_of_torch_have_the_verdict_of_their_loader():
+    torch = pytest.importorskip("torch")
+    batches = loader(Blocks()).to("torch")
+    for _ in batches:
+        time.sleep(0.01)
+    assert batches.verdict().limit == "consumer"
+    replay = batches.replay(steps=3)
+    assert [type(batch["id"]) for batch in replay] == [torch.Tensor] * 3
+    assert batches.verdict().to_json()["ceiling_seconds"] == replay.step_seconds
+
+
 def test_metrics_are_lines_of_json_and_openmetrics_text(tmp_path):
     found = loader(Blocks(), rank=1, world_size=2)
     found.metrics(tmp_path / "run.jsonl", every=1e-6)

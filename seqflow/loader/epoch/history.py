@@ -168,10 +168,11 @@ class History:
         if isinstance(weights, Choice):
             return f"{', '.join(map(repr, self.names))} by {weights}"
         fixed = [one for one in weights if not isinstance(one, Schedule)]
-        named = zip(self.names, weights, strict=False)
         if len(fixed) < len(weights):
-            return ", ".join(f"{name!r} {one!r}" for name, one in named)
-        return ", ".join(f"{name!r} {one / sum(fixed):.3g}" for name, one in named)
+            return ", ".join(f"{name!r} {one!r}" for name, one in zip(self.names, weights, strict=False))
+        return ", ".join(
+            f"{name!r} {one / sum(fixed):.3g}" for name, one in zip(self.names, fixed, strict=False)
+        )
 
 
 def _damaged() -> Any:

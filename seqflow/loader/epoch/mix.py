@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class Picks:
         while self._starts and self._starts[-1] >= change.batch:
             for of in (self._changes, self._starts, self._pieces, self._done):
                 of.pop()
-        weights, carried = change.weights, ()
+        weights: Any = change.weights
+        carried: Any = ()
         phases = uniform(sequence_bits(self._key, len(weights)))
         done = list(change.before or ())
         if self._pieces and not done:
@@ -200,7 +201,9 @@ class Picks:
                 return first + np.searchsorted(before, numbers + done, side="right") - 1
             rows = [self.row(member, number) for number in (numbers + done).tolist()]
             if None in rows:  # batches that never come belong where the last one is that does
-                came = self.before(member, self._starts[-1] + self._pieces[-1].settled)
+                last_piece = self._pieces[-1]
+                assert isinstance(last_piece, BatchOrder)
+                came = self.before(member, self._starts[-1] + last_piece.settled)
                 last = self.row(member, came - 1) if came else 0
                 rows = [last if row is None else row for row in rows]
             return np.array(rows, np.int64)

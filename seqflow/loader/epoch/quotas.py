@@ -38,7 +38,7 @@ class Quotas:
         slowest = min(self._shares[member] for member in on) * n
         self._owed = [*owed, *[Fraction(0)] * (len(weights) - len(owed))]
         # those of sources that do not come any more are divided among the others
-        left = sum(self._owed[member] for member in on)
+        left = sum((self._owed[member] for member in on), Fraction(0))
         self._owed = [
             one - left * share / self._unit for one, share in zip(self._owed, self._shares, strict=True)
         ]

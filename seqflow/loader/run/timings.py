@@ -14,8 +14,9 @@ STAGES = ("list", "read", "prepare", "plan", "make", "net", "function")
 """Stages in their order: `function` is a Python function `net`; `read` waits for the store and decodes."""
 _KEPT = 4096
 """Steps and windows of which single times are kept, the last ones."""
-_FIRST, _STEPS, _CALLS = 4, 32, 8
-"""The run queue is looked at in the first steps and calls, then in one of so many: a look takes up to 15 µs."""
+_FIRST, _STEPS, _CALLS, _LONG = 4, 32, 32, 0.003
+"""Clocks that cost up to 15 µs are read in the first steps and calls, then in one of so many, and in all calls of a
+stage that takes so many seconds."""
 
 
 def run_queue_delay() -> float:
@@ -63,8 +64,9 @@ class Timer:
         self._inside = 0.0, 0.0
 
     def __enter__(self) -> Timer:
-        calls = self._stage.calls
-        self._delay = run_queue_delay() if calls < _FIRST or calls % _CALLS == 0 else None
+        calls, seconds = self._stage.calls, self._stage.seconds
+        is_sampled = calls < _FIRST or calls % _CALLS == 0 or seconds > _LONG * calls
+        self._delay = run_queue_delay() if is_sampled else None
         self._start, self._cpu = perf_counter(), thread_time()
         return self
 
@@ -131,7 +133,8 @@ class Timings:
     """Times of one iteration; threads add those of stages, the iterating thread all others."""
 
     stages: dict[str, StageTimes] = field(default_factory=lambda: {name: StageTimes() for name in STAGES})
-    steps: deque[StepTimes] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    steps: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    """The fields of `StepTimes` of each."""
     windows: deque[WindowTimes] = field(default_factory=lambda: deque(maxlen=_KEPT))
     num_steps: int = 0
     """Batches after the first."""
@@ -165,28 +168,31 @@ class Timings:
         """Begin an iteration, whose iterating thread waits and helps as `helper` counts."""
         self.helper, self.started = helper, perf_counter()
         self._at, self._due = self.started, self.started + self.each
-        self._before = self._inside()
+        self._before = helper.waited, helper.helped, self.stages["function"].seconds
 
     def time(self, stage: str, outer: Timer | None = None) -> Timer:
         """Return a context whose time is that of a call of the stage, and not of `outer`."""
         return Timer(self, stage, outer)
 
-    def _inside(self) -> tuple[float, float, float]:
-        return self.helper.waited, self.helper.helped, self.stages["function"].seconds
-
     def handed_out(self) -> None:
         """Note that a batch is ready for the consumer."""
-        now, inside = perf_counter(), self._inside()
+        # written out: this runs for each batch, of which some take less than 0.1 ms
+        now, helper = perf_counter(), self.helper
+        before, inside = self._before, (helper.waited, helper.helped, self.stages["function"].seconds)
+        self._before = inside
         if self.first_batch is None:
             self.first_batch = now - self.started
         else:
-            before, whole = self._before, now - self._at
             wait, helped, function = inside[0] - before[0], inside[1] - before[1], inside[2] - before[2]
-            step = StepTimes(self._own, wait, helped, function, max(0.0, whole - wait - helped - function))
-            self.steps.append(step)
+            own, rest = self._own, max(0.0, now - self._at - wait - helped - function)
+            self.steps.append((own, wait, helped, function, rest))
             self.num_steps += 1
-            self.sums = [total + part for total, part in zip(self.sums, step, strict=True)]
-        self._before = inside
+            sums = self.sums
+            sums[0] += own
+            sums[1] += wait
+            sums[2] += helped
+            sums[3] += function
+            sums[4] += rest
         is_sampled = self.num_steps < _FIRST or self.num_steps % _STEPS == 0
         self._sampled = thread_time() if is_sampled else None
         if now > self._due and self.report is not None:
