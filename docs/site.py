@@ -16,6 +16,7 @@ REFERENCE = {
     "Mix": "seqflow.Mix seqflow.Schedule",
     "Batch plans": "seqflow.Rows seqflow.TokenBudget seqflow.Buckets seqflow.Packed seqflow.Balance seqflow.Along",
     "Verdict": "seqflow.verdict",
+    "Serving": "seqflow.serve seqflow.served",
     "Padding": "seqflow.Pad",
     "Ranks, order, prefetching": "seqflow.Ranks seqflow.Shuffle seqflow.Prefetch",
     "Bad rows and files": "seqflow.BadRows seqflow.BadFiles",

@@ -253,6 +253,8 @@ class MixTable:
         """Members whose first pass has no rows."""
         self._known = self._start = start
         """All rows before this one are known to exist."""
+        self._lasting = [at for at in range(len(counts)) if not self._is_over(at)]
+        """Members that come after the first row, so that their tables are needed."""
 
     def change(self, change: Change) -> None:
         """Go on with other weights from a batch on: forget what was found of the rows from there on."""
@@ -264,6 +266,7 @@ class MixTable:
             while ended and self.picks.before(member, change.batch) <= sum(ended):
                 ended.pop()
         self._first_ends = [self.picks.end_of(at, of[0]) if of else None for at, of in enumerate(self.counts)]
+        self._lasting = [at for at in range(len(self.counts)) if not self._is_over(at)]
         self.check_end()
 
     def _is_over(self, member: int) -> bool:
@@ -354,9 +357,7 @@ class MixTable:
     def _ends(self, k: int) -> list[int] | Missing:
         """Return the rows up to k + 1 at which the epoch ends because a member has no further row."""
         ends: list[int] = []
-        for member in range(len(self.counts)):
-            if self._is_over(member):
-                continue
+        for member in self._lasting:
             # a source without rows is found at once
             first = 0 if self.picks.would_come(member, 0) else -1
             if self.picks.rows is not None and not self._stops_first:
