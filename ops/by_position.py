@@ -25,20 +25,20 @@ def _positions_back(how: str) -> str:
     lines = f"""{lines}
         order, n, back = group_order(at)
         sorted = gather(data, order)
+        arriving = reshape_like(d.values, lengths_first(sorted, n))
     """
     if how == "prod":
         return f"""{lines}
-        products = expand(d.values, n) * products_of_others(sorted, n)
+        products = expand(arriving, n) * products_of_others(sorted, n)
         reshape_like(gather(products, back), data)
         """
     if how == "var":
         return f"""{lines}
         centred = sorted - expand(lengths_mean(sorted, n), n)
-        reshape_like(gather(expand(scale_rows(d.values, 2.0 / float64(n)), n) * centred, back), data)
+        reshape_like(gather(expand(scale_rows(arriving, 2.0 / float64(n)), n) * centred, back), data)
         """
     return f"""{lines}
         first = lengths_arg{how}(sorted, n)
-        arriving = reshape_like(d.values, lengths_first(sorted, n))
         reshape_like(gather(put_at_positions(arriving, first, sorted, n), back), data)
     """
 
