@@ -58,7 +58,7 @@ def word_offsets(
 
 
 def _words_of(parts: list[str]) -> list[tuple[int, int]]:
-    """Return start and end of the parts at even places that are not empty."""
+    """Return start and end of the parts at even places, but for those that are empty."""
     ends = [*accumulate(map(len, parts))]
     return [(end - len(part), end) for part, end in zip(parts[::2], ends[::2], strict=True) if part]
 
