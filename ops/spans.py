@@ -1,6 +1,6 @@
 """Places of words and tokens in text, and labels of spans brought to tokens."""
 
-from itertools import accumulate
+import re
 from unicodedata import combining, normalize
 
 import numpy as np
@@ -10,7 +10,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, cut_at, from_strings, to_strings
+from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, compiled, from_strings, to_strings
 from seqflow.ops.shared.tokenizers import check_special_tokens, encoder_of, offsets_of
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
@@ -43,24 +43,23 @@ def word_offsets(
     """Return where each word of a UTF-8 text starts and ends, in bytes of its own text.
 
     Words are what is between white space, as in Python's `str.split`, or between matches of `pattern`, a regular
-    expression (RE2); a match of nothing does not cut. `characters` counts characters instead of bytes. An empty
+    expression (Python's); a match of nothing does not cut. `characters` counts characters instead of bytes. An empty
     text has none. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD
     in their place.
 
     >>> word_offsets(np.frombuffer(b"to be", np.uint8), np.array([5]))
     WordOffsetsResult(starts=array([0, 3]), ends=array([2, 5]), counts=array([2]))
     """
-    strings = to_strings(data, lengths, errors)
-    texts = strings.to_pylist()
-    cut = cut_at(strings, f"[{''.join(_SPACES)}]+" if pattern is None else pattern)
-    starts, ends, counts = _flat([_words_of(parts) for parts in cut])
+    texts = to_strings(data, lengths, errors).to_pylist()
+    cuts = compiled(f"[{''.join(_SPACES)}]+" if pattern is None else pattern)
+    spans = [[(a, b) for a, b in _between(text, cuts) if a < b] for text in texts]
+    starts, ends, counts = _flat(spans)
     return (starts, ends, counts) if characters else (*_as_bytes(texts, starts, ends, counts), counts)
 
 
-def _words_of(parts: list[str]) -> list[tuple[int, int]]:
-    """Return start and end of the parts at even places, but for those that are empty."""
-    ends = [*accumulate(map(len, parts))]
-    return [(end - len(part), end) for part, end in zip(parts[::2], ends[::2], strict=True) if part]
+def _between(text: str, cuts: re.Pattern[str]) -> list[tuple[int, int]]:
+    matches = [match.span() for match in cuts.finditer(text) if match[0]]
+    return [*zip([0, *(b for _, b in matches)], [*(a for a, _ in matches), len(text)], strict=True)]
 
 
 def _flat(spans: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:

@@ -1,5 +1,7 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
+from typing import Any
+
 import numpy as np
 
 from seqflow import kernels
@@ -8,7 +10,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, surround
-from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, from_strings, marked, to_strings
+from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
@@ -185,10 +187,7 @@ def split_words(
     import pyarrow.compute as pc
 
     strings = to_strings(_with_room(data), lengths, errors)
-    if pattern is None:
-        split = pc.utf8_split_whitespace(strings)
-    else:
-        split = pc.split_pattern(*marked(strings, pattern, "{}"))
+    split = pc.utf8_split_whitespace(strings) if pattern is None else _split_at(strings, pattern, data)
     words, sizes = from_strings(split.flatten())
     counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
     return words, sizes[sizes > 0], kernels.segment_reduce("sum", sizes > 0, counts)
@@ -199,3 +198,23 @@ def _with_room(data: Array) -> Array:
     roomy = np.zeros(len(data) + 1, np.uint8)
     roomy[:-1] = data
     return roomy[:-1]
+
+
+def _split_at(strings: Any, pattern: str, data: Array) -> Any:
+    """Return the strings split at matches of the pattern, which may be empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # Arrow's split by a pattern never ends at an empty match, so matches are replaced by a mark first. The mark is a
+    # noncharacter of Unicode that does not occur in the text.
+    text = data.tobytes()
+    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
+    if mark is None:
+        raise OpError(
+            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
+        )
+    try:
+        marked = pc.replace_substring_regex(strings, pattern=pattern, replacement=mark)
+    except pa.ArrowInvalid as error:
+        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    return pc.split_pattern(marked, pattern=mark)

@@ -9,7 +9,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.ops.shared.strings import Errors, cut_at, join, to_strings
+from seqflow.ops.shared.strings import Errors, compiled, join, to_strings
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import NonNegative, Texts
@@ -152,7 +152,7 @@ def split_text(
     """Cut UTF-8 text at a delimiter, as Python's `str.split` does, which adds a level of lengths.
 
     `delimiter` is a text or a list of texts, "" cuts into characters, and None cuts at white space, without empty
-    pieces. `pattern` is a regular expression (RE2); a match of nothing does not cut. Empty pieces stay, unless
+    pieces. `pattern` is a regular expression (Python's); a match of nothing does not cut. Empty pieces stay, unless
     `keep_empty` is false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts;
     the rest stays together. An empty text has one empty piece, or none. For white space alone `split_words` is
     faster.
@@ -172,28 +172,31 @@ def split_text(
     by_space, by_character = delimiter is None and pattern is None, delimiter == ("",)
     if delimiter is not None and "" in delimiter and not by_character:
         raise OpError("delimiter has an empty text next to others, expected texts of at least one character")
-    most = len(data) if max_splits is None else max_splits
-    strings = to_strings(data, lengths, errors)
-    if pattern is not None:
-        cut = cut_at(strings, pattern)
-    else:
-        cuts = _CHARACTERS if by_character else _SPACE if by_space else re.compile(_any_of(delimiter or ()))
-        cut = [cuts.split(text.lstrip() if by_space else text) for text in strings.to_pylist()]
+    regex = r"\s+" if by_space else "|".join(map(re.escape, delimiter or ())) if pattern is None else pattern
+    cuts = compiled(regex if not by_character else "(?s)(?<=.)(?=.)")
+    most = -1 if max_splits is None else max_splits
+    drops = not keep_empty or by_space
     found, counts = [], []
-    for parts in cut:
-        rest = 2 * min(most, len(parts) // 2)
-        pieces = [*parts[: rest : 1 if keep_delimiter else 2], "".join(parts[rest:])]
+    for text in to_strings(data, lengths, errors).to_pylist():
+        pieces = _pieces(text.lstrip() if by_space else text, cuts, most, keep_delimiter, by_character)
         if by_space and not pieces[-1]:  # white space at the end does not cut
             del pieces[-1 - keep_delimiter :]
-        if by_space or by_character or not keep_empty:
-            pieces = [piece for piece in pieces if piece]
+        pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
         found += pieces
         counts.append(len(pieces))
     return *join(found), np.array(counts, np.int64)
 
 
-_SPACE, _CHARACTERS = re.compile(r"(\s+)"), re.compile(r"(?s)((?<=.)(?=.))")
-
-
-def _any_of(delimiters: tuple[str, ...]) -> str:
-    return f"({'|'.join(map(re.escape, delimiters)) or '(?!)'})"
+def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool, by_nothing: bool) -> list[str]:
+    pieces, at = [], 0
+    for match in cuts.finditer(text):
+        if most == 0:
+            break
+        start, end = match.span()
+        if start == end and not by_nothing:
+            continue
+        pieces.append(text[at:start])
+        if keep_delimiter and end > start:
+            pieces.append(text[start:end])
+        at, most = end, most - 1
+    return [*pieces, text[at:]]

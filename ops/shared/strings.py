@@ -1,5 +1,6 @@
 """Conversion of strings between two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -56,47 +57,15 @@ def from_strings(strings: Any) -> tuple[Array, Array]:
     return np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]], np.diff(offsets)
 
 
-def marked(strings: Any, pattern: str, replacement: str) -> tuple[Any, str]:
-    """Replace each match of a regular expression (RE2), and return the mark that "{}" in `replacement` stands for.
-
-    The mark is a noncharacter of Unicode that the strings do not have. Arrow itself never splits at the end of a
-    match that may be empty, and does not tell where matches are.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = from_strings(strings)[0].tobytes()
-    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
-    if mark is None:
-        raise OpError(
-            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
-        )
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of Python; raise OpError when it is none."""
     try:
-        return pc.replace_substring_regex(
-            strings, pattern=pattern, replacement=replacement.format(mark)
-        ), mark
-    except pa.ArrowInvalid as error:
-        raise OpError(f"pattern is {shown(pattern)}: {error}") from None
-
-
-def cut_at(strings: Any, pattern: str) -> list[list[str]]:
-    """Return each string as what is before, in and after each match of a regular expression (RE2), by turns.
-
-    A match of nothing does not cut.
-    """
-    import pyarrow.compute as pc
-
-    parts = pc.split_pattern(*marked(strings, pattern, r"{0}\0{0}"))
-    return [_without_empty_matches(of_text) for of_text in parts.to_pylist()]
-
-
-def _without_empty_matches(parts: list[str]) -> list[str]:
-    cuts = [i for i in range(1, len(parts), 2) if parts[i]]
-    ends = zip([-1, *cuts], [*cuts, len(parts)], strict=True)
-    pieces = ["".join(parts[start + 1 : end]) for start, end in ends]
-    return [part for piece, cut in zip(pieces, cuts, strict=False) for part in (piece, parts[cut])] + pieces[
-        -1:
-    ]
+        return re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "its parentheses are nested too deeply"
+    raise OpError(f"pattern is {shown(pattern)}: {reason}")
 
 
 def join(texts: list[str]) -> tuple[Array, Array]:
