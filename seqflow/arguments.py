@@ -143,6 +143,8 @@ def checked(
                         raise wrong from None
                 raise
             if not late and (wrong := misfit(function, args, given, failed=False)):
+                if hasattr(result, "close"):  # a server that has begun
+                    result.close()
                 raise wrong
             return result
 

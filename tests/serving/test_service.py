@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -89,10 +90,26 @@ def test_a_foreign_server_is_passed_over_and_refuses_alone(loader_of, serve, con
     assert foreign.address in str(raised.value)
 
 
+def free_port():
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return bound.getsockname()[1]
+
+
+def test_a_server_that_is_refused_for_an_argument_has_ended(loader_of):
+    port = free_port()
+    with pytest.raises(OpError, match="insecure is 1, expected True or False"):
+        sf.serve(loader_of(), port=port, insecure=1)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", port))
+
+
 def test_no_server_is_an_error_with_the_addresses(loader_of, serve):
-    started = time.monotonic()
-    with pytest.raises(OpError, match=r"127\.0\.0\.1:1, localhost:2: none answers for 0\.5 seconds\n"):
-        sf.served("flight://127.0.0.1:1,localhost:2", timeout=0.5)
+    started, (one, other) = time.monotonic(), (free_port(), free_port())
+    with pytest.raises(
+        OpError, match=rf"127\.0\.0\.1:{one}, localhost:{other}: none answers for 0\.5 seconds\n"
+    ):
+        sf.served(f"flight://127.0.0.1:{one},localhost:{other}", timeout=0.5)
     assert time.monotonic() - started < 10
 
 
