@@ -155,7 +155,7 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
             continue
         if parameter.name in sizes:
             arguments[parameter.name] = _form(draw, lengths)
-        elif parameter.name == "form":
+        elif parameter.name == "settings":
             band = [draw.choice([0, 2, 2**40]) for _ in range(2)]
             arguments["settings"] = AttentionSettings(
                 0.5, *band, draw.random() < 0.5, draw.choice([0.0, 3.0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 
-RUNS = {12: 5, 24: 60, 200: 2000}
+RUNS = {12: 5, 16: 40, 200: 2000}
 """Examples by the profile's own number: each has the runs of up to 5 ranks, and those that go on: 10 in the mean."""
 SOME = settings(max_examples=RUNS[settings.default.max_examples])
 TAILS = st.sampled_from(["drop", "pad", "repeat"])
