@@ -16,7 +16,7 @@ from seqflow.signature import Positive
     grad={
         "data": """
             origin, _ = gather_sequences(row_numbers(data), out.first, lengths)
-            scatter_rows(d.values, reshape_like(origin, row_numbers(d.values)), data)
+            scatter_rows(reshape_like(d.values, gather(data, origin)), origin, data)
         """,
         "keys": NoDerivative("it picks by value"),
     },
