@@ -458,3 +458,18 @@ def test_ranks_that_step_together_have_the_same_totals_or_an_error_at_open(steps
             ranks = [[(b.step, int(b["step.n"])) for b in loader(rank)] for rank in range(world_size)]
         assert all(one == ranks[0] for one in ranks)
         assert sum(dict(ranks[0]).values()) == sum(range(1, 25))
+
+
+@pytest.mark.parametrize("world_size", [4, 5])
+def test_batches_that_fill_the_last_round_of_a_mix_have_the_totals_of_their_step(world_size):
+    table = pa.table({"n": range(10), "weight": [1] * 10})
+    steps = [
+        [(batch.num_rows, int(batch["step.rows"])) for batch in sf.Mix(
+            {"a": table, "b": table}, weights={"a": 1, "b": 1}, batch=3, totals={"rows": "weight"}, tail="pad",
+            rank=rank, world_size=world_size,
+        )]
+        for rank in range(world_size)
+    ]  # fmt: skip
+    assert any(rows == 0 for batches in steps for rows, _ in batches)
+    for of_ranks in zip(*steps, strict=True):
+        assert {total for _, total in of_ranks} == {sum(rows for rows, _ in of_ranks)}

@@ -589,12 +589,12 @@ class MixRun:
         task, mix = made.task, self.mix
         members = [member for member, *_ in task.parts]
         if task.fill == "pad":
-            empty = mix.empty_batch()
-            if empty is None:
+            batch = mix.empty_batch()
+            if batch is None:
                 raise BatchPlanError(
                     "Mix: tail='pad' needs nets: the empty batch of a Python function is not known"
                 )
-            return empty
+            return batch if task.totals is None else batch.of_step(task.step, task.totals)
         runs = [run for _, _, run, _ in task.parts]
         finished = [run.maker.finish(one) for run, one in zip(runs, made.parts, strict=True)]
         for run, one in () if task.fill else zip(runs, finished, strict=True):
