@@ -69,7 +69,7 @@ class Producer:
         )
         self._run, self._stats, self._derived = iteration.run, iteration._stats, pipeline.derived
         self._batches = iter(iteration)
-        self._step, self._counted, self._add = segment.step, counted, count
+        self.step, self.counted, self._add = segment.step, counted, count
         self.next = start.batch
         """Number of the batch that it makes next."""
         self.lock = threading.Lock()
@@ -90,7 +90,7 @@ class Producer:
         assert batch.number is not None
         sizes = [now - then for now, then in zip(self._counts(), before, strict=True)]
         facts: dict[str, Any] = {"size": sizes, "at_window_end": self._run.progress.at_window_end}
-        if not self._counted:
+        if not self.counted:
             facts["place"] = self._run.progress.position.to_json()
         return batch.number, encode(batch, self._derived, facts)
 
@@ -101,10 +101,14 @@ class Producer:
     def close(self) -> None:
         """End the iteration, after the batch that is being made."""
         with self.lock:
-            if not self.is_ended:
-                self.is_ended = True
-                self._add(self.stats)
-                self._opened.close()
+            self.end()
+
+    def end(self) -> None:
+        """End the iteration; the caller holds the lock."""
+        if not self.is_ended:
+            self.is_ended = True
+            self._add(self.stats)
+            self._opened.close()
 
 
 class Batches:
@@ -180,12 +184,10 @@ class Batches:
             made = producer.make()
         finally:
             if made is None:
-                producer.is_ended = True
-                self._add_stats(producer.stats)
-                producer._opened.close()
+                producer.end()
         with self._lock:
             if made is None:
-                if producer._counted:
+                if producer.counted:
                     raise OpError(
                         f"serve: batch {producer.next} of epoch {ticket.epoch} did not come: the data have changed"
                     )
@@ -193,13 +195,18 @@ class Batches:
                 return None
             number, batch = made
             # together: another client that sees the producer ahead must find the batch
-            producer.next = number + producer._step
+            producer.next = number + producer.step
             self.counts["made"] += 1
-            self._kept[ticket.epoch, ticket.size, number] = batch
-            self._bytes += batch.nbytes
-            while self._bytes > self._memory and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+            self._keep((ticket.epoch, ticket.size, number), batch)
         return made
+
+    def _keep(self, key: tuple[int, int, int], batch: EncodedBatch) -> None:
+        """Keep a batch, which may be there: a producer makes all batches on its way. The oldest ones leave."""
+        before = self._kept.pop(key, None)
+        self._bytes += batch.nbytes - (0 if before is None else before.nbytes)
+        self._kept[key] = batch
+        while self._bytes > self._memory and len(self._kept) > 1:
+            self._bytes -= self._kept.popitem(last=False)[1].nbytes
 
     def _producer(self, ticket: Ticket, number: int, known: CountedEpoch) -> tuple[Producer, list[Producer]]:
         """Return the producer that comes to a batch next, begun if there is none, and those to close for it."""

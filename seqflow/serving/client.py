@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Unpack
 
@@ -483,10 +484,7 @@ def served(
     if not 0 < timeout < float("inf"):
         raise OpError(f"served: timeout is {timeout:g}, expected seconds above 0")
     spans, most = None if skip is None else skip_spans_of(skip), byte_count("served: ahead", ahead)
-    root = None
-    if tls_root is not None:
-        with open(tls_root, "rb") as file:
-            root = file.read()
+    root = None if tls_root is None else Path(tls_root).read_bytes()
     urls = [url] if isinstance(url, str) else list(url)
     servers = Servers(urls, token=token, tls_root=root, timeout=timeout)
     info = servers.ask("info")

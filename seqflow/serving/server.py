@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import wraps
 from hashlib import sha256
 from operator import index
+from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
@@ -324,19 +325,13 @@ def serve(
     at_least_one("serve", streams=streams)
     try:
         tls = (
-            None if tls_cert is None or tls_key is None else tuple(_read(one) for one in (tls_cert, tls_key))
+            None
+            if tls_cert is None or tls_key is None
+            else (Path(tls_cert).read_bytes(), Path(tls_key).read_bytes())
         )
-        return BatchServer(
-            loader, host, port, header=header, tls=tls, memory=most,  # type: ignore[arg-type]
-            streams=streams,
-        )  # fmt: skip
+        return BatchServer(loader, host, port, header=header, tls=tls, memory=most, streams=streams)
     except (fl.FlightError, pa.ArrowException, OSError) as error:
         raise OpError(f"serve: cannot listen at {host}:{port}: {str(error).splitlines()[0]}") from None
-
-
-def _read(path: FilePath) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _members(loader: Loader | Mix) -> list[Pipeline]:

@@ -66,6 +66,8 @@ def encode(batch: Record, derived: Mapping[str, Derived], facts: Mapping[str, An
         if rule is None:
             sent[name] = tensor
     head = {"number": batch.number, "rows": batch.num_rows, "tensors": entries, **facts}
+    if batch.shares:
+        head["shares"] = dict(batch.shares)
     if hidden:
         head["lengths"] = [[name, len(one)] for name, one in hidden.items()]
     if isinstance(batch, LoadedBatch):
@@ -187,18 +189,18 @@ class Decoder:
         lengths = {
             name: _tensor(next(memory), np.dtype(np.int64), [size]) for name, size in head.get("lengths", ())
         }
-        made: dict[tuple[Any, ...], Any] = {}
         for name, _, shape, _, rule in head["tensors"]:
             if rule is not None:
                 kind, multiple_of, *names = rule
                 of = [lengths[one] if one in lengths else tensors[one] for one in names]
                 tensors[name] = Derived(kind, tuple(names), multiple_of).make(tuple(shape), *of)
-        del made
         parents = {name: parent for name, _, _, parent, _ in head["tensors"]}
         fields = tensors, parents, head["rows"], self._schema, self._dictionaries, head["number"]
+        shares = head.get("shares", {})
         if "sources" not in head:
-            return Record(*fields)
-        return LoadedBatch(*fields, tuple(head["sources"]), head["step"] or 0, head["totals"])
+            return Record(*fields, shares=shares)
+        sources = tuple(head["sources"])
+        return LoadedBatch(*fields, sources, head["step"] or 0, head["totals"], shares=shares)
 
 
 def _tensor(buffer: pa.Buffer, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
@@ -260,8 +262,9 @@ def local_error(error: BaseException) -> BaseException:
     if kind_of(error) is None:
         return error
     sent = json.loads(error.extra_info)  # type: ignore[attr-defined]
-    kind = getattr(errors, sent["kind"], OpError)
-    found: BaseException = kind(sent["text"])
+    kind: Any = getattr(errors, sent["kind"], None)
+    is_ours = isinstance(kind, type) and issubclass(kind, SeqflowError)
+    found: BaseException = kind(sent["text"]) if is_ours else OpError(sent["text"])
     for note in sent["notes"]:
         found.add_note(note)
     return found

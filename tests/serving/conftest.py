@@ -62,7 +62,7 @@ def serve():
 def content():
     def of(batch):
         tensors = {name: (tensor.dtype.str, tensor.shape, tensor.tobytes()) for name, tensor in batch.items()}
-        further = [getattr(batch, name, None) for name in ("totals", "step", "sources")]
+        further = [getattr(batch, name, None) for name in ("totals", "step", "sources", "shares")]
         return batch.number, batch.num_rows, tensors, dict(batch.parents), further
 
     return of

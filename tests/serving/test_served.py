@@ -24,6 +24,13 @@ CASES = {
     "mix of all": {"mix": True, "plan": "budget", "stop": "all"},
     "mix of rows": {"mix": True, "plan": "rows", "totals": {"n": "tokens.lengths"}},
     "function": {"net": lambda batch: batch, "version": 1},
+    "shared": {"plan": "rows", "share": {"tokens": None}},
+    "shared in a mix of groups": {
+        "plan": "rows",
+        "mix": True,
+        "share": {"tokens": "id"},
+        "shuffle": sf.Shuffle(5, by="id"),
+    },
     "pad": {"plan": "rows", "pad": {"tokens": sf.Pad(0, multiple_of=8)}},
 }
 
@@ -32,7 +39,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
-@pytest.mark.filterwarnings("ignore:totals. n of step", "ignore:totals. x of step")
+@pytest.mark.filterwarnings(
+    "ignore:totals. n of step",
+    "ignore:totals. x of step",
+    "ignore:Balance. world_size = 4 does not divide group = 2",
+)
 def test_batches_and_states_are_those_of_a_loader(loader_of, serve, content, case, world_size, tail):
     options = CASES[case]
     if tail == "repeat" and "totals" in options:

@@ -16,7 +16,9 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import OpError
+from seqflow.serving.batches import Batches
 from seqflow.serving.tickets import Ticket, spans_of
+from seqflow.serving.wire import local_error
 
 
 def connected(server):
@@ -315,6 +317,25 @@ def test_long_tickets_and_other_requests_are_refused(loader_of, serve):
 
 
 # Load
+
+
+def test_a_batch_that_is_made_again_counts_once_in_the_memory_of_a_server(loader_of):
+    batches = Batches(loader_of("rows"), 1 << 20)
+    first = batches.get(Ticket("", 0, [(0, 1, 1)]), 0)
+    batches.close()
+    last = batches.get(Ticket("", 0, [(2, 1, 1)]), 2)  # all from the first on are made on the way
+    between = batches.get(Ticket("", 0, [(1, 1, 1)]), 1)
+    assert batches.counts["made"] == 4
+    assert batches.summary()["kept_bytes"] == sum(one.nbytes for one in (first, between, last))
+    batches.close()
+
+
+def test_an_error_of_a_class_that_is_none_of_ours_is_an_op_error():
+    for kind in ("nearest", "Any", "KeyError", ""):
+        sent = fl.FlightServerError(
+            "no", extra_info=json.dumps({"kind": kind, "text": "no", "notes": []}).encode()
+        )
+        assert type(local_error(sent)) is OpError
 
 
 def test_clients_that_stop_reading_cost_a_bounded_number_of_batches(serve):
