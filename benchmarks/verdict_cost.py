@@ -1,4 +1,4 @@
-"""What the times of a verdict cost: an epoch of batches of 1 ms, interleaved with the tree before.
+"""The cost of timing for verdicts: an epoch of batches of 1 ms, in turns with the tree before.
 
     python benchmarks/verdict_cost.py --before OTHER/bin/python [--rounds 9]
 

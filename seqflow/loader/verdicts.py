@@ -18,7 +18,7 @@ from seqflow.loader.run.simulation import Work, simulate
 from seqflow.loader.run.timings import StageTimes, StepTimes, Timings
 
 LEAST_STEPS = 20
-"""Steps before which there is no verdict."""
+"""Least number of steps for a verdict."""
 LIMITS = {
     "store": "reading waits for the store",
     "decode": "decoding what is read",

@@ -1,4 +1,4 @@
-"""What sequences share: every kind of kernel gives what plain Python gives."""
+"""Kernels of shared sequences: every set of kernels gives what plain Python gives."""
 
 import numpy as np
 import pytest

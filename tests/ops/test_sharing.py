@@ -1,4 +1,4 @@
-"""What sequences share: computed once, and the same as computed for each."""
+"""Shared sequences: computing each once gives the same as computing all of them."""
 
 import numpy as np
 import pytest

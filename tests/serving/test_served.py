@@ -1,4 +1,4 @@
-"""What `sf.served` gives is what a local loader gives: batches, totals, states, traces, lengths."""
+"""`sf.served` gives the same as a local loader: batches, totals, states, traces, lengths."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-// Greedy assignment: the dearest item first, each to the column with the least total that has room.
+// Greedy assignment: the most expensive item first, each to the column with the least total that has room.
 #include "moves/assigning.h"
 
 #include <algorithm>
