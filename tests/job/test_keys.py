@@ -24,6 +24,7 @@ def test_every_section_is_on_it():
         "imports",
         "keep",
         "require",
+        "share",
         "skip",
         "totals",
         "steps_of",
