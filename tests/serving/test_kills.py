@@ -5,10 +5,12 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 import served_processes as processes
+from marks import slow, thorough
 
 PROGRAM = [sys.executable, "-W", "ignore", str(Path(processes.__file__))]
 
@@ -116,8 +118,14 @@ def test_a_few_kills_lose_nothing(tmp_path, case):
     assert check(tmp_path, case, kills=3, epochs=2) > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", processes.CASES)
-@pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
+TAILS = ("drop", "pad", "repeat")
+SLOW = {(case, TAILS[at % 3]) for at, case in enumerate(processes.CASES)}
+"""Each case with one tail; the thorough tests have all."""
+
+
+@pytest.mark.parametrize(
+    ("case", "tail"),
+    [(slow if both in SLOW else thorough)(both)[0] for both in product(processes.CASES, TAILS)],
+)
 def test_many_kills_lose_nothing(tmp_path, case, tail):
     assert check(tmp_path, case, kills=8, epochs=16, tail=tail, seed=len(case) + len(tail)) == 8
