@@ -16,9 +16,7 @@ from seqflow.job.last_verdict import last_verdict
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader, Verdict
-from seqflow.loader.plans.balanced_pools import window_tokens
 from seqflow.loader.run.ledger import BadRowHandler, Stats
-from seqflow.loader.run.windows import OpenWindow
 from seqflow.net import NetInference
 from seqflow.net.picture import is_drawn_whole
 from seqflow.progress import over
@@ -30,7 +28,6 @@ from seqflow.report.source import (
     BadRowList,
     examples,
     first_line,
-    imbalance_of_ranks,
     sections_of_lengths,
 )
 from seqflow.report.survey import Survey
@@ -42,7 +39,7 @@ _PROFILED = 8
 
 
 def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
-    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, ranks, bad rows, and
+    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, bad rows, and
     the lengths of prepared rows, whose padding is that of batches of `batch` rows, and of rows of `capacity`.
     """
     if job.output.path is None:  # the run may be given one
@@ -58,7 +55,6 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
         lambda: iter([section("The run", facts(plan(lenient).lines()))]),
         lambda: _last_run(job),
         lambda: _sample(job, lenient),
-        lambda: _ranks(loader),
         lambda: _prepared(loader, batch, capacity),
     )
     for sections in parts:
@@ -123,18 +119,6 @@ def _sample(job: Job, lenient: Job) -> Iterator[Section]:
         )
 
 
-def _ranks(loader: Loader) -> Iterator[Section]:
-    """Yield the tokens of ranks in the first window; nothing if batches are not planned on a column."""
-    recipe, window = loader.recipe, _first_window(loader)
-    if window is None:
-        return
-    tokens = window_tokens(window.batches)
-    if tokens.any():
-        by = "as they come" if recipe.batch.balance is None else f"dealt by {recipe.batch.balance}"
-        dealt = f"of {len(tokens):,} batches of the first window, {by}"
-        yield section("Tokens of ranks", imbalance_of_ranks(tokens, dealt))
-
-
 def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
     """Yield the lengths of all prepared rows, and the bad rows by reason; nothing without `prepare`."""
     recipe = loader.recipe
@@ -153,11 +137,6 @@ def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
     if bad.count:
         yield section("Bad rows of the source", *bad.parts())
     yield from sections_of_lengths(survey, batch, capacity, "Prepared: ")
-
-
-def _first_window(loader: Loader) -> OpenWindow | None:
-    windows = loader.recipe.windows(loader.recipe.planned_slices(), 0)
-    return loader.pipeline.window_maker().make(windows[0], 0) if len(windows) else None
 
 
 def sections_of_specs(found: JobSpecs) -> Iterator[Section]:

@@ -10,7 +10,6 @@ import pytest
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpTypeError
 from seqflow.loader import Balance
-from seqflow.loader.plans.balanced_pools import window_tokens
 
 ROWS = 900
 LENGTHS = np.minimum(np.random.default_rng(5).lognormal(2.0, 1.1, ROWS).astype(np.int64) + 1, 200)
@@ -291,13 +290,3 @@ def test_an_epoch_of_more_batches_than_there_are_is_an_error(folder, tmp_path, p
     assert len(found) == 20
     with pytest.raises(BatchPlanError, match=r"stream 0 of 1 ends after \d+ batches, but an epoch of 5000"):
         list(loader_of(folder, plan, pool, steps_per_epoch=5000, threads=threads, **options))
-
-
-@EACH_PLAN
-@pytest.mark.parametrize("balance", [True, False])
-def test_the_tokens_of_batches_are_known_before_they_are_made(folder, plan, balance):
-    loader = loader_of(folder, plan, balance=balance, shuffle=None, window="1 MiB")
-    (window,) = loader.recipe.windows(loader.recipe.planned_slices(), 0)
-    found = window_tokens(loader.pipeline.window_maker().make(window, 0).batches)
-    made = [elements(batch).total() for batch in loader]
-    assert found.tolist() == made[: len(made) // 8 * 8 if balance else None]

@@ -11,7 +11,6 @@ from command import seqflow
 
 from seqflow.job import Job, run
 from seqflow.report.report import report_of_job, report_of_path
-from seqflow.report.source import imbalance
 from seqflow.report.survey import SpreadSample
 
 
@@ -97,11 +96,10 @@ def test_a_page_begins_with_what_matters_and_a_list_of_its_sections(path):
     assert found["tokens.lengths"] == "8 sequences of 0 to 16, mean 5.2; padded, 2 rows: 75.00% are data"
 
 
-def test_lengths_have_their_counts_and_ranks_their_tokens(path):
+def test_lengths_have_their_counts(path):
     page = Page(report_of_path(str(path), batch=2))
     at = page.texts.index("8 – 15")
     assert page.texts[at + 1 : at + 3] == ["2", "25.00%"]
-    assert next(table for table in page.tables if table[0][:1] == ["ranks"])[1][3] == "13, 29"
 
 
 def test_lists_of_structs_are_readable(tmp_path):
@@ -168,37 +166,6 @@ def test_a_job_has_its_nets_as_pictures_with_shapes_and_as_tables_with_bounds(pa
     assert ("n", "truncate(tokens.values, tokens.lengths, max_length=8)") in {
         (row[0], row[3]) for row in bounds
     }
-
-
-def ranks_of(page):
-    header = ["ranks", "in a step", "in all steps", "tokens of each"]
-    return next([row[:3] for row in table[1:]] for table in page.tables if table[0] == header)
-
-
-def test_a_plain_split_gives_rank_k_every_kth_batch(path):
-    tokens = [0 + 1, 2 + 3, 4 + 8, 8 + 16]
-    steps = (5 + 24) / (sum(tokens) / 2)
-    overall = (5 + 24) / (sum(tokens) / 2)
-    assert ranks_of(Page(report_of_path(str(path), batch=2))) == [
-        ["2", f"{steps:.3f}", f"{overall:.3f}"],
-        ["4", f"{24 / (sum(tokens) / 4):.3f}", f"{24 / (sum(tokens) / 4):.3f}"],
-        ["8", "too few batches", "too few batches"],
-    ]
-    assert imbalance(np.array([3, 1, 1, 3]), 2) == (1.5, 1.0)
-    assert imbalance(np.zeros(8, int), 2) is None
-
-
-def test_a_job_with_a_balance_has_the_ranks_that_it_deals(tmp_path):
-    lengths = np.random.default_rng(0).integers(1, 200, 400)
-    pq.write_table(pa.table({"tokens": [np.zeros(n, int) for n in lengths]}), tmp_path / "t.parquet")
-    plain = {"kind": "rows", "n": 4, "lengths": "tokens"}
-    dealt = {**plain, "balance": {"group": 8, "cost": "length"}}
-    (_, one, _), *_ = ranks_of(
-        Page(report_of_job(job_of(tmp_path / "t.parquet", prepare={}, batch=plain), "j"))
-    )
-    page = Page(report_of_job(job_of(tmp_path / "t.parquet", prepare={}, batch=dealt), "j"))
-    assert any("dealt by Balance(group=8" in text for text in page.texts)
-    assert [float(step) < 1.05 < float(one) for _, step, _ in ranks_of(page)] == [True] * 3
 
 
 def bad_job_of(source, **bad_rows):

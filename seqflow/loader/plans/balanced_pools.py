@@ -122,21 +122,6 @@ def window_costs(batches: WindowBatches) -> StepCosts | None:
     return found
 
 
-def window_tokens(batches: WindowBatches) -> Array:
-    """int64[batches]: the elements of the planned column in each batch of a window.
-
-    If the plan has a balance, the batches are those of whole steps after balancing.
-    """
-    balance, planned = batches.plan.balance, batches.sizes[:, 1]
-    if balance is None:
-        return planned
-    found = [planned[:0]]
-    for span, regrouped in _pools(batches, balance):
-        whole = planned[span.start : span.stop]
-        found.append(whole[regrouped.items] if regrouped.batches is None else regrouped.batches.sizes[:, 1])
-    return np.concatenate(found)
-
-
 def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, BalancedPool]]:
     """Yield the pools of whole steps of a window, as if it were the first."""
     whole = len(batches) // balance.step * balance.step
