@@ -45,7 +45,7 @@ class Servers:
         self.failures = 0
         """Number of times that a server failed, and another one was asked."""
         self.info: Mapping[str, Any] = {}
-        """What the server of the job told about it."""
+        """Facts about the job, from the first server that answered."""
         self.look_up()
 
     def look_up(self) -> None:
