@@ -43,9 +43,9 @@ def word_offsets(
     """Return where each word of a UTF-8 text starts and ends, in bytes of its own text.
 
     Words are what is between white space, as in Python's `str.split`, or between matches of `pattern`, a regular
-    expression (Python's); a match of nothing does not cut. `characters` counts characters instead of bytes. An empty
-    text has none. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD
-    in their place.
+    expression (Python's, as in `split_text`); a match of nothing does not cut. `characters` counts characters instead
+    of bytes. An empty text has none. Bytes that are not UTF-8 are an error that names sequence and byte;
+    `errors="replace"` puts U+FFFD in their place.
 
     >>> word_offsets(np.frombuffer(b"to be", np.uint8), np.array([5]))
     WordOffsetsResult(starts=array([0, 3]), ends=array([2, 5]), counts=array([2]))

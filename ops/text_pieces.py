@@ -152,10 +152,10 @@ def split_text(
     """Cut UTF-8 text at a delimiter, as Python's `str.split` does, which adds a level of lengths.
 
     `delimiter` is a text or a list of texts, "" cuts into characters, and None cuts at white space, without empty
-    pieces. `pattern` is a regular expression (Python's); a match of nothing does not cut. Empty pieces stay, unless
-    `keep_empty` is false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts;
-    the rest stays together. An empty text has one empty piece, or none. For white space alone `split_words` is
-    faster.
+    pieces. `pattern` is a regular expression (Python's, whose classes as `\\w` and `\\d` are Unicode's; those of
+    `split_words`, RE2's, are ASCII's); a match of nothing does not cut. Empty pieces stay, unless `keep_empty` is
+    false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts; the rest stays
+    together. An empty text has one empty piece, or none. For white space alone `split_words` is faster.
 
     The share of lines that end in dots:
 

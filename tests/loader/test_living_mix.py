@@ -233,8 +233,8 @@ def check_shares(case, whole, seed):
 
 
 def marks_of(block):
-    """The first four histories are quick, 200 are slow, 10,000 thorough."""
-    return [pytest.mark.slow, *([pytest.mark.thorough] if block > 50 else [])] if block else []
+    """The first four histories are quick, 60 are slow, 10,000 thorough."""
+    return [pytest.mark.slow, *([pytest.mark.thorough] if block > 15 else [])] if block else []
 
 
 @pytest.mark.parametrize("block", [pytest.param(at, id=str(at), marks=marks_of(at)) for at in range(2500)])

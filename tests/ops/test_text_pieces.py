@@ -101,6 +101,19 @@ def test_a_pattern_keeps_its_own_groups_and_flags(pattern, text):
     assert pieces_of(text, pattern=pattern) == [text[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "by_unicode", "by_ascii"),
+    [
+        (r"\W+", "löve it", ["löve", "it"], ["l", "ve", "it"]),
+        (r"\d", "a٣b1c", ["a", "b", "c"], ["a٣b", "c"]),
+        (r"\s", "a\u3000b c", ["a", "b", "c"], ["a\u3000b", "c"]),
+    ],
+)
+def test_classes_are_unicodes_in_split_text_and_asciis_in_split_words(pattern, text, by_unicode, by_ascii):
+    assert pieces_of(text, pattern=pattern) == by_unicode
+    assert strings(*ops.split_words(*texts(text), pattern=pattern)[:2]) == by_ascii
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", " a", "a ", " a  b \t", "a b\u3000c ", "a b c d"])
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 9])
 def test_splits_are_limited_as_those_of_str_split(text, most):
