@@ -494,6 +494,7 @@ def served(
         raise OpError(
             f"served: the servers have seqflow {info['seqflow']}, this process {__version__}, expected the same"
         )
+    servers.info = info
     pipeline = ServedPipeline(servers, info, given, spans, most)
     balance = (
         None

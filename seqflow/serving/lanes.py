@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pyarrow.flight as fl
 
 from seqflow.errors import OpError
+from seqflow.loader.epoch.state import check_settings
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
 from seqflow.serving.wire import ELSEWHERE, Decoder, bearer, kind_of, local_error
@@ -43,6 +44,8 @@ class Servers:
         """For each server that has another job or other data, what it said."""
         self.failures = 0
         """Number of times that a server failed, and another one was asked."""
+        self.info: Mapping[str, Any] = {}
+        """Facts about the job, from the first server that answered."""
         self.look_up()
 
     def look_up(self) -> None:
@@ -83,6 +86,33 @@ class Servers:
                     return json.loads(found.body.to_pybytes())
             except Exception as error:
                 attempts.failed(address, error)
+
+    def difference(self, address: str) -> str:
+        """Return how the job of a server differs from the client's; "" if it does not answer within a second."""
+        number = [one for one, _ in self.addresses].index(address)
+        try:
+            with self.client(number)[1] as client:
+                (answer,) = client.do_action(fl.Action("info", b""), self.options(1))
+                found, expected = json.loads(answer.body.to_pybytes()), self.info
+        except fl.FlightError:
+            return ""
+        for name in ("version", "seqflow"):
+            if found[name] != expected[name]:
+                return f": {name} is {found[name]}, expected {expected[name]}"
+        before, after = (
+            {
+                **one["fingerprint"],
+                **one["fingerprint"]["settings"],
+                "settings": None,
+                "totals": one["totals"],
+            }
+            for one in (expected, found)
+        )
+        try:
+            check_settings(before, after, "refuse", ": ")
+        except OpError as error:
+            return str(error).splitlines()[0]
+        return ""
 
     def fetch(self, ticket: Ticket, lane: int = 0) -> tuple[Facts, Record]:
         """Return the only batch of a ticket, with its facts; raise OpError when there is none."""
@@ -147,9 +177,12 @@ class Attempts:
             kind == ELSEWHERE and "another job" in str(error)
         ):
             self._final.add(address)
-            if address not in servers.refusals and kind == ELSEWHERE:
-                _log.warning("served: %s has another job, other data or another version of seqflow", address)
-            servers.refusals[address] = self._errors[address]
+            if address not in servers.refusals:
+                difference = servers.difference(address) if kind == ELSEWHERE else ""
+                servers.refusals[address] = self._errors[address] + difference
+                if kind == ELSEWHERE:
+                    _log.warning("served: %s: %s", address, servers.refusals[address])
+            self._errors[address] = servers.refusals[address]
         servers.failures += 1
         self.number += 1
         self._in_turn += 1
