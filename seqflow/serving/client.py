@@ -473,7 +473,7 @@ def served(
         skip: Spans of batches to omit, as in a Loader; None omits those of the servers' job.
         ahead: Most bytes of batches that are read ahead, as a number or a text such as "64 MiB".
         timeout: Seconds to wait for a server, before the next one is asked; and until an error is raised if none
-            answers.
+            answers; at most a day.
         token: Text that the servers expect.
         tls_root: File of the root certificate (PEM); None takes those of the system.
         rank: Field of `ranks`.

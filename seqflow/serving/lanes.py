@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pyarrow.flight as fl
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.state import check_settings
+from seqflow.identity.differences import differences
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
 from seqflow.serving.wire import ELSEWHERE, Decoder, bearer, kind_of, local_error
@@ -66,11 +66,14 @@ class Servers:
     def client(self, number: int) -> tuple[str, fl.FlightClient, fl.FlightCallOptions]:
         """Return the address of a server, counted in turn, and a connection to it."""
         address, host = self.addresses[number % len(self.addresses)]
+        return address, self._connected(address, host), self.options()
+
+    def _connected(self, address: str, host: str) -> fl.FlightClient:
         tls = self._places[0][2]
         options: dict[str, Any] = {"generic_options": _OPTIONS}
         if tls:
             options |= {"override_hostname": host, "tls_root_certs": self._tls_root}
-        return address, fl.connect(f"grpc{'+tls' if tls else ''}://{address}", **options), self.options()
+        return fl.connect(f"grpc{'+tls' if tls else ''}://{address}", **options)
 
     def options(self, timeout: float | None = None) -> fl.FlightCallOptions:
         return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
@@ -81,19 +84,22 @@ class Servers:
         while True:
             address, client, _ = self.client(lane + attempts.number)
             try:
-                with client:
-                    (found,) = client.do_action(fl.Action(what, body), self.options(self.timeout))
-                    return json.loads(found.body.to_pybytes())
+                return self._answer(client, what, body, self.timeout)
             except Exception as error:
                 attempts.failed(address, error)
 
+    def _answer(self, client: fl.FlightClient, what: str, body: bytes = b"", timeout: float = 1) -> Any:
+        with client:
+            (found,) = client.do_action(fl.Action(what, body), self.options(timeout))
+            return json.loads(found.body.to_pybytes())
+
     def difference(self, address: str) -> str:
         """Return how the job of a server differs from the client's; "" if it does not answer within a second."""
-        number = [one for one, _ in self.addresses].index(address)
+        host = dict(self.addresses).get(address)
+        if host is None:  # its name has other addresses since
+            return ""
         try:
-            with self.client(number)[1] as client:
-                (answer,) = client.do_action(fl.Action("info", b""), self.options(1))
-                found, expected = json.loads(answer.body.to_pybytes()), self.info
+            found, expected = self._answer(self._connected(address, host), "info"), self.info
         except fl.FlightError:
             return ""
         for name in ("version", "seqflow"):
@@ -108,11 +114,8 @@ class Servers:
             }
             for one in (expected, found)
         )
-        try:
-            check_settings(before, after, "refuse", ": ")
-        except OpError as error:
-            return str(error).splitlines()[0]
-        return ""
+        first = next(iter(differences(before, after)), None)
+        return "" if first is None else f": {first.text}"
 
     def fetch(self, ticket: Ticket, lane: int = 0) -> tuple[Facts, Record]:
         """Return the only batch of a ticket, with its facts; raise OpError when there is none."""
@@ -137,9 +140,7 @@ class Servers:
         for number in range(len(self.addresses)):
             address, client, _ = self.client(number)
             try:
-                with client:
-                    (answer,) = client.do_action(fl.Action(what, b""), self.options(1))
-                    found[address] = json.loads(answer.body.to_pybytes())
+                found[address] = self._answer(client, what)
             except fl.FlightError as error:
                 found[address] = {"error": _line(error)}
         return found
@@ -177,7 +178,7 @@ class Attempts:
             kind == ELSEWHERE and "another job" in str(error)
         ):
             self._final.add(address)
-            if address not in servers.refusals:
+            if not servers.refusals.get(address, "").startswith(self._errors[address]):
                 difference = servers.difference(address) if kind == ELSEWHERE else ""
                 servers.refusals[address] = self._errors[address] + difference
                 if kind == ELSEWHERE:

@@ -125,6 +125,7 @@ def test_arguments_of_a_client_are_checked(loader_of, serve):
     server = serve(loader_of())
     for options, text in (
         ({"timeout": 0}, "timeout is 0"),
+        ({"timeout": 86_401}, "timeout is 86401, expected seconds above 0, at most 86,400"),
         ({"ahead": "x"}, "served: ahead"),
         ({"rank": 3, "world_size": 2}, "rank is 3"),
         ({"ranks": sf.Ranks(0, 2), "rank": 1}, "in addition to ranks"),
