@@ -100,7 +100,7 @@ def run_rest(
 
     Of a tensor that no other step reads, the record may hold only dtype and shape.
     """
-    plan, found = _execute(net, dict(record), _parents_of(record), reseed, done=done)
+    plan, found = _execute(net, {**record.tensors}, _parents_of(record), reseed, done=done)
     return _as_record(net, found, plan, record)
 
 
@@ -161,9 +161,9 @@ def _execute(
         given.pop(name, None)
     plan = _plan_for(net, given, parents)
     for number, (step, guards, dead) in enumerate(zip(net.steps, plan.guards, plan.dead, strict=True)):
-        for guard in guards.before:
-            check_guard(guard, step, tensors)
         if number not in done:
+            for guard in guards.before:
+                check_guard(guard, step, tensors)
             values = _computed(step, tensors, reseed, plan.traced.get(number))
             _name_results(step, values, tensors)
         if kept:  # `dead` also has discarded results, which are all called "_"
