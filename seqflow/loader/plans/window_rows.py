@@ -216,9 +216,11 @@ class Padding:
 
     def _shape_of(self, column: PaddedColumn, sizes: Array) -> Array:
         """Return an array with the dtype and shape of the values of a column, all of them one element of memory."""
-        chunks = self.source.chunks[column.values]
-        one = np.zeros((1,) * (1 + len(chunks.row_shape)), chunks.dtype)
-        return np.broadcast_to(one, (int(sizes.sum()), *chunks.row_shape))
+        chunks, count = self.source.chunks[column.values], int(sizes.sum())
+        one = np.zeros(1, chunks.dtype)
+        return np.ndarray(
+            (count, *chunks.row_shape), chunks.dtype, one, strides=(0,) * (1 + len(chunks.row_shape))
+        )
 
     def _check_names(self) -> None:
         """Raise BatchPlanError when a padded column would take the name of another tensor."""
