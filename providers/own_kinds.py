@@ -10,14 +10,15 @@ from seqflow.providers.other_packages import foreign_errors
 
 
 def module_of(kind: str) -> str:
-    """Return the module of a kind's function, `module:function`; "" for any other kind."""
-    return kind.partition(":")[0].strip() if ":" in kind else ""
+    """Return the module of a kind's function, `module:function`; "" for any other kind, a URI among them."""
+    module, _, name = kind.partition(":")
+    return "" if name.startswith("//") else module.strip() if name else ""
 
 
 def opener_of_kind(kind: str) -> Callable[..., Any]:
     """Return a kind's function; raise ProviderOptionError if there is none."""
     module, _, name = kind.partition(":")
-    if not module or not name:
+    if not module_of(kind):
         raise ProviderOptionError(f"kind is {kind!r}, expected 'module:function'")
     try:
         found: Any = importlib.import_module(module.strip())

@@ -18,7 +18,8 @@ from seqflow.job.part_tasks import Folders, MadePart, PartTask, setup_of, tasks_
 from seqflow.job.repair import is_repairable, repair_output
 from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
-from seqflow.loader import BadRows, Loader, Mix, Stats
+from seqflow.loader import BadRows, Loader, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import PlannedPart, make_parts
 from seqflow.loader.run.ledger import BadRowHandler
@@ -36,11 +37,11 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it saves its position."""
 
     def __init__(
-        self, job: Job, loader: Loader | Mix, output: OutputWriter, facts: Mapping[str, Any], record: Any
+        self, job: Job, loader: EpochBatches, output: OutputWriter, facts: Mapping[str, Any], record: Any
     ) -> None:
         """`facts` are the entries of the record about the job and its data, `loader` has all files of these."""
         self._job, self._loader, self._output, self._facts = job, loader, output, facts
-        self._loader_of: Callable[[int], Loader | Mix] = lambda number: loader_of(job, loader, record, number)
+        self._loader_of: Callable[[int], EpochBatches] = lambda number: loader_of(job, loader, record, number)
         """Returns the loader of the files that the first run, number 0, or an append has written."""
         self._appended: list[dict[str, Any]]
         """Appends to the output, of which this run may be the last."""
@@ -139,7 +140,7 @@ class JobRun:
         self._handler.check_bounds(stats)
         if progress is not None:
             progress(stats, self._total_rows())
-        if isinstance(loader, Mix):
+        if not isinstance(loader, Loader):
             start = self._make_mixed(loader, stats, progress)
         elif self._job.engine.has_workers:
             start = self._make_elsewhere(loader, stats, progress)
@@ -150,7 +151,7 @@ class JobRun:
         self._handler.check_bounds(stats)
         self._handler.check(stats)
         self.counts = counts_of(stats)
-        if isinstance(loader, Mix) or not self._job.engine.has_workers:
+        if not self._job.engine.has_workers:
             facts = loader.verdict().to_json()
             self.verdict = {name: value for name, value in facts.items() if name != "last_steps"}
         return Batches(start, None)
@@ -160,8 +161,8 @@ class JobRun:
         rows = self._loader.num_rows if isinstance(self._loader, Loader) else None
         return rows if rows is None else rows + self._before.rows_read
 
-    def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
-        """Make all parts of a mix in this process; return the place where the last one begins."""
+    def _make_mixed(self, mix: EpochBatches, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Make all parts of a mix, or of batches of servers; return the place where the last one begins."""
         output, before, mixed = self._output, self.counts, Stats(timings=stats.timings)
         size = PartSize(output.layout.sizes, output.layout.threads)
         start = self._place()

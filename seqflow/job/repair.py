@@ -8,6 +8,7 @@ from seqflow.errors import JobError
 from seqflow.job.mixed import mixed_batches
 from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import Loader, Mix, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.ledger import BadRowHandler
@@ -39,7 +40,7 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def is_repairable(loader: Loader | Mix, files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
+def is_repairable(loader: EpochBatches, files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
     """Return whether each file holds consecutive batches that this job would make with the same content."""
     place = "members" if isinstance(loader, Mix) else "part"
     has_places = all(file.batches is not None and place in file.batches.start for file in files)
@@ -47,7 +48,7 @@ def is_repairable(loader: Loader | Mix, files: Sequence[OutputFile], record: Map
 
 
 def repair_output(
-    loader_of: Callable[[int], Loader | Mix],
+    loader_of: Callable[[int], EpochBatches],
     output: OutputWriter,
     bad_rows: BadRowHandler,
     files: Sequence[OutputFile],
@@ -78,11 +79,11 @@ def repair_output(
             bad_rows.file.commit(batches)
 
 
-def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
+def _batches(loader: EpochBatches, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
     """Yield the batches of a file; one without rows if the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
-    if isinstance(loader, Mix):
+    if not isinstance(loader, Loader):
         with mixed_batches(loader, bad_rows, stats) as mixed:
             yield from _until(with_totals(mixed), loader, span.stop)
     else:
@@ -92,7 +93,7 @@ def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan:
         yield empty
 
 
-def _until(batches: Iterator[Record], loader: Mix, stop: int | None) -> Iterator[Record]:
+def _until(batches: Iterator[Record], loader: EpochBatches, stop: int | None) -> Iterator[Record]:
     """Yield the batches up to a place of the loader."""
     for batch in batches:
         yield batch

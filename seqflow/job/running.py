@@ -17,7 +17,8 @@ from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
 from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
 from seqflow.job.repair import check_complete
-from seqflow.loader import Loader, Mix, Stats
+from seqflow.loader import Loader, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 from seqflow.output.lock import require_locks
@@ -155,13 +156,13 @@ def run(
 
 def _curated(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     target: Target | None,
     progress: Progress | None,
     *,
     overwrite: bool,
     **options: bool,
-) -> Loader | Mix:
+) -> EpochBatches:
     """Write the keys of the rows, or what a killed run has left of them; return the loader of the rows that stay."""
     if target is not None:  # the job itself is told apart from others first
         earlier_run(target, describe(job, loader), overwrite=overwrite, **options)
@@ -186,7 +187,7 @@ class _Result(NamedTuple):
 
 def _write_output(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     output: OutputWriter,
     progress: Progress | None,
     append: bool,
@@ -225,8 +226,8 @@ def _write_output(
     )
 
 
-def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
-    stats, curated = Stats(**found.counts), {} if isinstance(loader, Mix) else loader.source.dropped
+def _report(found: _Result, loader: EpochBatches, output: OutputWriter, seconds: float) -> Report:
+    stats, curated = Stats(**found.counts), loader.source.dropped if isinstance(loader, Loader) else {}
     filtered_by = stats.filtered_by
     for rule, count in curated.items():  # rows that the source leaves out are counted as those of `where`
         filtered_by["where"] -= count
@@ -238,7 +239,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         reasons=stats.reasons,
         filtered_by=dict(+filtered_by),
         filtered_by_condition=stats.filtered_by_condition,
-        too_short={} if isinstance(loader, Mix) else loader.source.too_short,
+        too_short=loader.source.too_short if isinstance(loader, Loader) else {},
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),

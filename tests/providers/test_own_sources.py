@@ -225,6 +225,7 @@ def ids_of(loader: sf.Loader) -> list[int]:
     ("own_wrods:words", {}, "kind: there is no module 'own_wrods'"),
     ("own_words:word", {}, r"there is no 'word' in the module 'own_words' \(did you mean 'words'\?\)"),
     ("own_words:number", {}, "is a int, expected a function"),
+    ("own_words://bucket/a.parquet", {}, "expected 'module:function'"),  # a URI, whose scheme is no module to import
     ("own_words:", {}, "expected 'module:function'"),
     ("own_words:failing", {}, "own_words:failing has failed: no a.txt"),
     ("own_words:words", {"options": {"uper": 1}}, r"own_words:words: got an unexpected keyword argument 'uper', expected words\("),

@@ -1,10 +1,12 @@
 """Loaders on stores under a DataLoader, under ranks, and in forked processes, which the client does not live through."""
 
+import contextlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,6 +243,33 @@ os._exit(0)  # gloo's own threads may end a process that leaves the usual way
 """
 
 
+def run_together(nodes: list[list[str]], env: dict[str, str], folder: Path) -> list[str]:
+    """What each node printed. A node that fails ends the others, which would wait for it."""
+    with contextlib.ExitStack() as files:
+        printed = [
+            files.enter_context(open(folder / f"node{number}.txt", "w+")) for number in range(len(nodes))
+        ]
+        running = [
+            subprocess.Popen(node, env=env, stdout=file) for node, file in zip(nodes, printed, strict=True)
+        ]
+        while None in (ends := [node.poll() for node in running]) and not any(ends):
+            time.sleep(0.1)
+        for node in running:
+            if any(ends) and node.poll() is None:
+                node.terminate()
+            node.wait(60)
+        for file in printed:
+            file.seek(0)
+        texts = [file.read() for file in printed]
+    assert [node.returncode for node in running] == [0] * len(nodes), texts
+    return texts
+
+
+def test_a_node_that_fails_ends_the_others(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"\[-15, 1\]"):
+        run_together([["sleep", "600"], ["false"]], dict(os.environ), tmp_path)
+
+
 @pytest.mark.slow
 def test_torchrun_on_two_machines_resumes(start_store: Callable[..., Process], tmp_path: Path) -> None:
     server = start_store()
@@ -253,10 +282,8 @@ def test_torchrun_on_two_machines_resumes(start_store: Callable[..., Process], t
     program = [sys.executable, "-c", TRAIN, str(tmp_path)]
     nodes = [[*command, "--node-rank=0", *program], elsewhere(*command, "--node-rank=1", *program)]
     env = environment(bucket.options, tmp_path) | {"AWS_ALLOW_HTTP": "true", "USE_LIBUV": "0"}
-    processes = [subprocess.Popen(node, env=env, stdout=subprocess.PIPE, text=True) for node in nodes]
-    printed = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    ranks = json.loads(next(line for line in printed[0].splitlines() if line.startswith("FOUND"))[6:])
+    first, _ = run_together(nodes, env, tmp_path)
+    ranks = json.loads(next(line for line in first.splitlines() if line.startswith("FOUND"))[6:])
     assert [rank[:4] for rank in ranks] == [[0, 2, True, True], [1, 2, False, True]]
     alone = loader_of(f"{bucket.uri}/rows/*.parquet", bucket)
     expected = [batch["x"].tolist() for batch in alone]
