@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pages import code_of
 
 import seqflow as sf
 from seqflow import JobError
@@ -62,6 +63,15 @@ def test_the_output_is_that_of_the_job_of_the_servers(folder, tmp_path, name):
         assert run(job).outcome == "complete"
         with pytest.raises(JobError, match=r"another job or of other data: tail was 'drop'"):
             run(of_trainer(server, tmp_path, "served.parquet", source={"tail": "pad"}))
+
+
+def test_the_batches_of_a_job_in_python(folder, tmp_path, monkeypatch):
+    with sf.serve(open_batches(of_servers(folder, "rows")), port=0) as server:
+        (tmp_path / "trainer.toml").write_text(f'[source]\nserved = ["{server.url}"]\n')
+        monkeypatch.chdir(tmp_path)
+        names = {}
+        exec(code_of("docs/serving.md", "from seqflow.job import Job, open_batches"), names)
+    assert names["batch"].number == 44
 
 
 def test_ranks_and_skips_are_those_of_the_trainer(folder, tmp_path):
