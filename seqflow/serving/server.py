@@ -41,8 +41,6 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         try:
             return method(*args)
-        except fl.FlightError:
-            raise
         except BaseException as error:
             raise wire_error(error) from None
 
@@ -144,11 +142,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
                 if isinstance(following, BaseException):
                     raise following
                 batch = following
-            if batch is None and not self._stopping.is_set():
-                yield _end(first, self._batches.end_of(ticket.epoch))
         except GeneratorExit:
-            raise
-        except fl.FlightError:
             raise
         except BaseException as error:
             raise wire_error(error) from None
@@ -246,14 +240,6 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _end(first: EncodedBatch | None, total: int | None) -> tuple[pa.RecordBatch, pa.Buffer]:
-    """Return the message after the last batch of an epoch."""
-    schema = stream_schema(first)
-    columns = [pa.array([], pa.large_binary()) for _ in schema.names]
-    facts = json.dumps([{"total": total}]).encode()
-    return pa.RecordBatch.from_arrays(columns, schema.names), pa.py_buffer(facts)
 
 
 def digest_of(info: Any) -> str:

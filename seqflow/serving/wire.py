@@ -164,16 +164,13 @@ class Decoder:
             for name, text in shared.get("dictionaries", {}).items()
         }
 
-    def batches(self, chunk: Any) -> list[tuple[dict[str, Any], Record | None]]:
-        """Return the facts and the batches of a message; without a batch the facts are about the end."""
+    def batches(self, chunk: Any) -> list[tuple[dict[str, Any], Record]]:
+        """Return the facts and the batches of a message."""
         heads = json.loads(chunk.app_metadata.to_pybytes())
         columns = [column.buffers()[1:] for column in chunk.data.columns]
         offsets = [np.frombuffer(one, np.int64) for one, _ in columns]
-        found: list[tuple[dict[str, Any], Record | None]] = []
+        found: list[tuple[dict[str, Any], Record]] = []
         for row, head in enumerate(heads):
-            if "tensors" not in head:
-                found.append((head, None))
-                continue
             parts = [
                 values.slice(int(of[row])) if values is not None else pa.py_buffer(b"")
                 for (_, values), of in zip(columns, offsets, strict=True)
