@@ -16,7 +16,7 @@ from seqflow.errors import OpError
 from seqflow.identity.differences import differences
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
-from seqflow.serving.wire import ELSEWHERE, Decoder, bearer, kind_of, local_error
+from seqflow.serving.wire import ELSEWHERE, FOREIGN, Decoder, bearer, kind_of, local_error
 
 _log = logging.getLogger("seqflow")
 Facts = Mapping[str, Any]
@@ -158,19 +158,17 @@ class Attempts:
         have refused.
         """
         servers, kind = self._servers, kind_of(error)
-        if kind not in (None, ELSEWHERE) or (kind is None and not isinstance(error, fl.FlightError)):
+        if kind not in (None, ELSEWHERE, FOREIGN) or (kind is None and not isinstance(error, fl.FlightError)):
             raise local_error(error) from None
         now = monotonic()
         self._since = now if self._since is None else self._since
         self._errors[address] = _line(local_error(error))
-        if isinstance(error, fl.FlightUnauthenticatedError) or (
-            kind == ELSEWHERE and "another job" in str(error)
-        ):
+        if kind == FOREIGN or isinstance(error, fl.FlightUnauthenticatedError):
             self._final.add(address)
             if not servers.refusals.get(address, "").startswith(self._errors[address]):
-                difference = servers.difference(address) if kind == ELSEWHERE else ""
+                difference = servers.difference(address) if kind == FOREIGN else ""
                 servers.refusals[address] = self._errors[address] + difference
-                if kind == ELSEWHERE:
+                if kind == FOREIGN:
                     _log.warning("served: %s: %s", address, servers.refusals[address])
             self._errors[address] = servers.refusals[address]
         servers.failures += 1
@@ -209,15 +207,10 @@ def _place_of(url: str) -> tuple[str, int, bool]:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
-        parts = urlsplit("")
-    if (
-        parts.scheme not in ("flight", "flight+tls")
-        or not host
-        or port is None
-        or parts.path
-        or parts.query
-        or "@" in url
-    ):
+    else:
+        if parts.scheme not in ("flight", "flight+tls") or parts.path or parts.query or "@" in url:
+            host = None
+    if not host or port is None:
         raise OpError(
             f"served: {url!r} is not a server, expected flight://host:port or flight+tls://host:port"
         )
