@@ -128,7 +128,6 @@ class OutputNames:
                 for key in (
                     "partitions",
                     "counts",
-                    "changes",
                     "job",
                     "made_by",
                     "input",
