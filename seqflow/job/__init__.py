@@ -5,4 +5,13 @@ from seqflow.job.opening import open_batches
 from seqflow.job.running import Report, run
 from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
 
-__all__ = ["Job", "OrderSection", "OutputSection", "Report", "SourceSection", "NetSection", "open_batches", "run"]
+__all__ = [
+    "Job",
+    "OrderSection",
+    "OutputSection",
+    "Report",
+    "SourceSection",
+    "NetSection",
+    "open_batches",
+    "run",
+]

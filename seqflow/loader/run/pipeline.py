@@ -20,6 +20,7 @@ from seqflow.loader.epoch.state import (
     Position,
     check_changes,
     check_loader_schema,
+    check_prepared,
     check_same_source,
     check_step,
     check_streams,
@@ -476,12 +477,7 @@ class Pipeline:
         now = {"settings": self.settings(), "data": data}
         changed = check_same_source(what, state, now, changes, also)
         check_streams(state["windows"], self.recipe.streams)
-        prepared = [name for name in ("prepare", "keep", "require") if name in changed]
-        if prepared and not self._may_prepare_anew(state):
-            raise OpError(
-                f"{what}{prepared[0]} has changed since the state was saved, so the next row is unknown: the "
-                "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
-            )
+        check_prepared(what, state, changed, counts_rows=self.counts_rows)
         # before the first batch of an epoch, new files join at once
         earlier = self._before(state["data"], {*added}, what) if added and (begun or start.batch) else None
         if added and self._index is not None and self._index.path.exists():
@@ -497,15 +493,6 @@ class Pipeline:
         before, now = ({**of, "damaged files": None} for of in (data, found.identity.data))
         check_same(what, {"data": before}, {"data": now}, "\n  begin the epoch again: set_epoch(…)")
         return found
-
-    def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
-        """Return whether a changed `prepare` loses and repeats no row: batches are rows of the source, or a
-        window ends.
-        """
-        if state["batch"] == 0 or self.counts_rows:
-            return state["batch"] == 0 or bool(state["by_rows"])
-        # parts of jobs end where windows do: a job goes on with a mended net
-        return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
 
     def _planned_lengths(self) -> str | None:
         """Return the lengths that batches are planned on, as far as they are known before reading."""
