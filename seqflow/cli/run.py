@@ -51,6 +51,13 @@ def run(
     append: Annotated[
         bool, typer.Option("--append", help="Add the rows of new files to a complete output.")
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="With --resume: continue with changed nets, modules, or weights of a mix.",
+        ),
+    ] = False,
     engine: job_options.Engine = None,
     workers: job_options.Workers = None,
     address: job_options.Address = None,
@@ -73,8 +80,8 @@ def run(
 
     Paths in the job file are relative to its folder, paths given here to the current one. --resume continues a killed
     run. A job whose output is complete runs again only with --overwrite. For a job that was edited since, --overwrite
-    makes its output again. --append keeps the parts of a complete output and adds those of files that are new; with
-    --resume it first completes a killed run.
+    makes its output again, and --resume --accept-changes continues with the edited job. --append keeps the parts of
+    a complete output and adds those of files that are new; with --resume it first completes a killed run.
 
     With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
     output is the same, byte for byte, and a run may be resumed with other workers.
@@ -97,6 +104,7 @@ def run(
     flags: dict[str, Any] = {
         "resume": resume,
         "overwrite": overwrite,
+        "accept_changes": accept_changes,
         "append": append,
     }
     if has_log:
@@ -134,13 +142,15 @@ def _print_verdict(report: Report) -> None:
 
 
 def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
-    """Print on stderr what the user may not expect: nothing was done."""
+    """Print on stderr what the user may not expect: nothing was done, or changes were accepted."""
     if report.outcome == "complete" and append:
         say("seqflow: no file of the source is new, nothing was done", err=True)
     elif report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
     elif resume and report.outcome == "new":
         say("seqflow: there was no run to continue; this one started again", err=True)
+    for change in report.changes:
+        say(f"seqflow: the output continues with a change: {change}", err=True)
 
 
 def _print_plan(job: Job, *, json: bool) -> None:

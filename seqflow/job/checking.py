@@ -37,7 +37,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     loader = open_batches(job.without_rules())
     found, output = refuse(job, loader, show)
     if output is not None and output.target is not None:
-        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False)
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
     return found
 
 

@@ -12,7 +12,7 @@ from seqflow.files.uris import absolute, is_uri
 from seqflow.identity.differences import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
-from seqflow.job.mixed import identity_of_mix
+from seqflow.job.mixed import identity_of_mix, is_of_weights
 from seqflow.job.modules import module_identity
 from seqflow.json_schema import is_count, matches_schema
 from seqflow.loader import Loader, Mix
@@ -55,8 +55,10 @@ def _are_counts(counts: Any) -> bool:
 
 
 _COMPLETE = {"job": Mapping, "counts": _are_counts}
+_CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {
     **_COMPLETE,
+    "changes": _CHANGES,
     "bad_rows": lambda pieces: pieces is None or matches_schema(pieces, [FORM]),
 }
 _OPEN = {"loader": Mapping, "part": is_count}
@@ -123,10 +125,12 @@ class EarlierRun:
 
     content: Mapping[str, Any]
     is_complete: bool
+    changes: tuple[str, ...] = ()
+    """Accepted differences between that run and this one."""
 
 
 def earlier_run(
-    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool
+    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
 ) -> EarlierRun | None:
     """Return the record of an earlier run of this job; None if the run begins again.
 
@@ -141,18 +145,21 @@ def earlier_run(
                 f"output: {target.shown!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
-        return _unfinished(target, described)
+        return _unfinished(target, described, accept_changes)
     return _complete(target, described)
 
 
-def _unfinished(target: Target, described: Mapping[str, Any]) -> EarlierRun:
+def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = target.shown, target.read_progress()
     schema = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
     if content is None or not matches_schema(content, schema):
         raise damaged_progress(target.progress)
-    _check_same(name, content["job"], described)
-    return EarlierRun(content, is_complete=False)
+    if not accept_changes:
+        _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
+        return EarlierRun(content, is_complete=False)
+    changes = _accepted(name, content, described)
+    return EarlierRun({**content, "changes": _noted(target, content, changes)}, False, changes)
 
 
 def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None:
@@ -171,7 +178,53 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
     return EarlierRun(content, is_complete=True)
 
 
-def _check_same(name: str, earlier: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+def _is_fixed(content: Mapping[str, Any]) -> bool:
+    """Return whether an unfinished output can only be completed without changes, because it is sealed or made
+    of sorted runs.
+    """
+    return bool(content["sealed"] or content["are_runs"])
+
+
+def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the accepted differences from an unfinished run; raise JobError when any difference cannot be
+    accepted.
+    """
+    found = job_differences(content["job"], described)
+    earlier = content["job"]
+    refused = [one.text for one in found if not (one.may_change or is_of_weights(one, earlier, described))]
+    if refused:
+        raise JobError(
+            f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
+            "  only changes of nets, constants, tokenizers, imports, conditions and weights of a mix can be "
+            "accepted; --overwrite begins again"
+        )
+    if found and _is_fixed(content):
+        what = (
+            "is sorted or partitioned"
+            if content["are_runs"]
+            else "is finished, except for the names of its files"
+        )
+        raise JobError(
+            f"output: {name!r} {what}, and changes cannot be accepted: {listed([one.text for one in found])}\n"
+            "  --overwrite begins again"
+        )
+    return tuple(one.text for one in found)
+
+
+def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the changes to record in the manifest, each with the first part and row that were made with it."""
+    earlier: list[dict[str, Any]] = content["changes"]
+    if not changes:
+        return earlier
+    files = [*content["former"], *content["files"]]
+    part = {} if target.names.is_file else {"from_part": target.names.file(len(files)).name}
+    rows = sum(file["rows"] for file in files)
+    return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
+
+
+def _check_same(
+    name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
+) -> None:
     found = job_differences(earlier, described)
     if not found:
         return
@@ -182,4 +235,6 @@ def _check_same(name: str, earlier: Mapping[str, Any], described: Mapping[str, A
     grown = all(one.section == "data" for one in found) and matches_schema(earlier, {"data": Mapping})
     if grown and added_files(earlier["data"], described["data"])[0]:
         message += "\n  --append keeps it, and adds the rows of new files"
+    if can_go_on and all(one.may_change or is_of_weights(one, earlier, described) for one in found):
+        message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

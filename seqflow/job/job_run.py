@@ -43,6 +43,8 @@ class JobRun:
         self._before: Stats
         """Counts of the output before this append."""
         self.outcome: Outcome = "new"
+        self._changes: list[dict[str, Any]] = []
+        """Accepted changes, each with the place from which on it holds."""
         self._part = 0
         """Number of the first part that is not committed."""
         self._noted_counts: dict[str, Any] = {}
@@ -80,7 +82,7 @@ class JobRun:
         self._handler = BadRowHandler(policy, files, pieces=pieces or (), before=self._before)
         self._bad_rows = self._handler.file
         self._bad_rows.check(record.get("bad_rows_file"))
-        self.outcome = "resumed"
+        self.outcome, self._changes = "resumed", record.get("changes", [])
         if not self._is_sealed:
             self._part = record["part"]
             self._loader = loader_of(self._job, self._loader, record, len(self._appended))
@@ -88,7 +90,8 @@ class JobRun:
                 self.outcome = "appended"
                 self._bad_rows.keep_former()
             else:
-                self._loader.load_state_dict(record["loader"])
+                changes = "accept" if self._changes else "refuse"
+                self._loader.load_state_dict(record["loader"], changes=changes)
         self._state = self._loader.state_dict()
         self._num_pieces = self._bad_rows.num_pieces
 
@@ -289,7 +292,7 @@ class JobRun:
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
         """Return the record of a run whose files only need their final names."""
         pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
-        record = {**self._facts, "counts": self.counts, "bad_rows": pieces}
+        record = {**self._facts, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
         if self._appended:
             record["appended"] = self._appended
         made_by = None if self._output.target is None else made_by_of(self._job, self._output.target)

@@ -1,9 +1,11 @@
 """Batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from seqflow.identity.differences import Difference
+from seqflow.json_schema import matches_schema
 from seqflow.loader import Mix, Schedule, Stats
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.ledger import BadRowHandler
@@ -62,3 +64,12 @@ def identity_of_mix(mix: Mix) -> dict[str, Any]:
     weights = history.by_name(history.changes[-1].weights)
     as_json = {name: one.to_json() if isinstance(one, Schedule) else one for name, one in weights.items()}
     return {**found, "mix": {**mix.pipeline.fingerprint(0)["settings"], "weights": as_json}}
+
+
+def is_of_weights(one: Difference, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether two identities of jobs differ here by a weight of a mix, or by a source that one of them has."""
+    names = [of["mix"]["weights"] for of in (then, now) if matches_schema(of, {"mix": {"weights": Mapping}})]
+    name = one.section.partition(" of ")[2]
+    return len(names) == 2 and (
+        one.path[:2] == ("mix", "weights") or (name in names[0]) != (name in names[1])
+    )

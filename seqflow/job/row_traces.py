@@ -97,8 +97,9 @@ def trace_row(
         )
     loader = open_traceable(job)
     found = [one.text for one in job_differences(manifest["job"], describe(job, loader))]
-    if found:
-        raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {listed(found)}")
+    if found or manifest.get("changes"):
+        text = listed(found) if found else "its nets, in the middle of the run"
+        raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {text}")
     append = 0 if file.batches is None else file.batches.start.get("append", 0)
     loader = loader_of(job, loader, manifest, append)
     number, inside = _batch_of(loader, file, row)

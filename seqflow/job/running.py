@@ -72,6 +72,8 @@ class Report:
     """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
     verdict: Mapping[str, Any] | None = None
     """Facts of `loader.verdict()`: the limit of the run, and times. None if other processes made the batches."""
+    changes: tuple[str, ...] = ()
+    """Accepted differences from the run that was resumed."""
     appended: tuple[str, ...] = ()
     """New files whose rows were added to a complete output, by their paths in the identity of the data."""
 
@@ -84,6 +86,7 @@ def run(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    accept_changes: bool = False,
     append: bool = False,
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
@@ -95,7 +98,9 @@ def run(
     `overwrite` replaces its files.
 
     The identity of a job is everything that decides its output: settings, nets and the files and constants
-    they read, imported modules, and the content of its input.
+    they read, imported modules, and the content of its input. With `accept_changes` a resumed run may have
+    other nets, constants, tokenizers and modules: it uses them after the finished parts, and the manifest
+    says from which part on.
 
     With `append` the output of the same job gets parts of the files that are new in the source, which are
     known by their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise
@@ -112,15 +117,18 @@ def run(
             the total is None if the source does not know it.
         resume: Whether to go on after the finished parts of a run that was killed or has failed.
         overwrite: Whether to replace a complete output.
+        accept_changes: Whether a resumed run may have other nets, constants, tokenizers and modules.
         append: Whether to add the rows of files that are new in the source to a complete output.
     """
     require_locks()
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
-    if append and overwrite:
-        raise JobError("append keeps what is there: expected it without overwrite")
+    if append and (overwrite or accept_changes):
+        raise JobError("append keeps what is there: expected it without overwrite and accept_changes")
+    if accept_changes and not resume:
+        raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
-    options = {"resume": resume, "overwrite": overwrite}
+    options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
     loader = open_batches(job.without_rules())
     # before the output is begun: a job that is refused leaves no files
     opened = refuse(job, loader, append=append)[1] or open_job_output(job)
@@ -167,6 +175,7 @@ class _Result(NamedTuple):
     files: list[OutputFile]
     counts: dict[str, Any]
     outcome: Outcome
+    changes: tuple[str, ...]
     worker_memory: int = 0
     verdict: Mapping[str, Any] | None = None
     new: NewFiles | None = None
@@ -201,13 +210,14 @@ def _write_output(
         elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
-            return _Result(output.found(record), counts_in(record), "complete")
+            return _Result(output.found(record), counts_in(record), "complete", ())
     if new is not None and known is not facts:
         # first what the earlier run had to write, of the files that it had
         loader = loader_of_files(job, loader, new.paths, excluded=True)
     task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
-    return _Result(files, task.counts, task.outcome, task.peak_memory, task.verdict, new)
+    changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
+    return _Result(files, task.counts, task.outcome, changes, task.peak_memory, task.verdict, new)
 
 
 def _report(found: _Result, loader: EpochBatches, output: OutputWriter, seconds: float) -> Report:
@@ -231,5 +241,6 @@ def _report(found: _Result, loader: EpochBatches, output: OutputWriter, seconds:
         output_bytes=sum(file.nbytes for file in found.files),
         outcome=found.outcome,
         verdict=found.verdict,
+        changes=found.changes,
         appended=() if found.new is None else found.new.paths,
     )

@@ -128,6 +128,7 @@ class OutputNames:
                 for key in (
                     "partitions",
                     "counts",
+                    "changes",
                     "job",
                     "made_by",
                     "input",

@@ -214,12 +214,104 @@ def times(factor: int) -> dict[str, object]:
     return {"net": {"net": f"y = x * {factor}\nreturn x, y"}}
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("path", ["out", "out.parquet"])
+@pytest.mark.parametrize("plan", [{"n": 10}, {"n": 7}, {"kind": "tokens", "max_tokens": 30}])
+def test_accepted_changes_go_on_and_the_manifest_says_from_where(folder, path, plan):
+    lists = [[i] * (i % 4) for i in range(300)]
+    pq.write_table(pa.table({"x": np.arange(300), "t": lists}), folder / "in.parquet", row_group_size=10)
+    others = {"batch": plan, "output": {"path": path, "part_bytes": 200}}
+    stopped(job(folder, **others, **times(1)))
+    with pytest.raises(JobError, match="--resume --accept-changes uses the changes after"):
+        run(job(folder, **others, **times(7)), resume=True)
+    report = run(job(folder, **others, **times(7)), resume=True, accept_changes=True)
+    assert (report.outcome, report.changes) == (
+        "resumed",
+        ("net.net.y (line 1) was `y = x * 1` and is `y = x * 7` now",),
+    )
+    target = folder / path
+    record = target / "_manifest.json" if path == "out" else folder / ".out.parquet.manifest.json"
+    (change,) = json.loads(record.read_text())["changes"]
+    rows = rows_of(target)
+    assert [x for x, _ in rows] == list(range(300))
+    start = change["from_row"]
+    assert 0 < start < 300
+    assert [y for _, y in rows] == [x * (1 if at < start else 7) for at, (x, _) in enumerate(rows)]
+    assert change["differences"] == [*report.changes]
+    if path == "out":
+        assert rows_of(target / change["from_part"])[0] == rows[start]
+    assert run(job(folder, **others, **times(7))).outcome == "complete"
+    with pytest.raises(JobError, match="of another job"):
+        run(job(folder, **others, **times(1)))
+
+
+def test_each_accepted_change_has_its_own_note(folder):
+    stopped(job(folder, **times(1)), after=8)
+    with pytest.raises(InterruptedError):
+        run(job(folder, **times(2)), stop_after(12), resume=True, accept_changes=True)
+    run(job(folder, **times(3)), resume=True, accept_changes=True)
+    first, second = json.loads((folder / "out/_manifest.json").read_text())["changes"]
+    starts = [first["from_row"], second["from_row"]]
+    factors = [1 + sum(at >= start for start in starts) for at in range(300)]
+    assert set(factors) == {1, 2, 3}
+    assert [y for _, y in rows_of(folder / "out")] == [x * factors[x] for x in range(300)]
+
+
 def stop_after(count: int):
     def stop(stats: Stats, total: int | None) -> None:
         if stats.batches == count:
             raise InterruptedError
 
     return stop
+
+
+@pytest.mark.parametrize(
+    "batch", [{"n": 7}, {"kind": "tokens", "max_tokens": 20}, {"kind": "packed", "capacity": 8, "rows": 4}]
+)
+@pytest.mark.parametrize("sizes", [(3, 2), (2, 3)])
+def test_another_prepare_goes_on_without_losing_or_repeating_a_row(folder, batch, sizes):
+    """It makes another number of rows of each window."""
+    lists = [list(range(100 * i, 100 * i + i % 8)) for i in range(300)]
+    pq.write_table(pa.table({"t": lists}), folder / "in.parquet", row_group_size=10)
+    parts = {"order": {"window": 900, "threads": 0}, "batch": batch, "net": {}}
+
+    def split(size: int) -> Job:
+        net = f"p = split_sequences(t.values, t.lengths, chunk={size})\nreturn p.values, p.lengths"
+        return job(folder, **parts, prepare={"net": net})
+
+    stopped(split(sizes[0]), after=20)
+    report = run(split(sizes[1]), resume=True, accept_changes=True)
+    assert len(report.changes) == 1
+    table = pq.read_table(folder / "out").to_pydict()
+    if "segment_ids" in table:  # of packed rows, 0 where there is none
+        segments = table["segment_ids"]
+        found = [
+            v for row, of in zip(table["p"], segments, strict=True) for v, s in zip(row, of, strict=True) if s
+        ]
+    else:
+        found = [value for row in table[next(iter(table))] for value in row]
+    assert sorted(found) == [value for row in lists for value in row]
+
+
+def test_another_prepare_of_the_same_rows_goes_on_inside_a_window(folder):
+    """The rows are counted before they are read, and batches run across windows."""
+    parts = {"batch": {"n": 7}, "net": {}}
+    prepares = [{"prepare": {"net": f"y = x * {factor}\nreturn x, y"}} for factor in (1, 7)]
+    stopped(job(folder, **parts, **prepares[0]))
+    run(job(folder, **parts, **prepares[1]), resume=True, accept_changes=True)
+    rows = rows_of(folder / "out")
+    assert [x for x, _ in rows] == list(range(300))
+    assert {y // x for x, y in rows[1:]} == {1, 7}
+
+
+@pytest.mark.parametrize("setting", [{"sort_by": "-x"}, {"partition_by": "x"}])
+def test_changes_of_sorted_or_partitioned_output_are_not_accepted(folder, setting):
+    output = {"output": {"path": "out", "part_bytes": 200, **setting}}
+    pq.write_table(pa.table({"x": np.arange(300) % 3}), folder / "in.parquet", row_group_size=10)
+    stopped(job(folder, **output, **times(1)))
+    with pytest.raises(JobError, match="is sorted or partitioned, and changes cannot be accepted"):
+        run(job(folder, **output, **times(7)), resume=True, accept_changes=True)
+    assert run(job(folder, **output, **times(7)), overwrite=True).outcome == "new"
 
 
 @pytest.mark.parametrize(
@@ -232,10 +324,37 @@ def stop_after(count: int):
         ({"output": {"path": "out", "part_bytes": 300}}, "output.part_bytes was"),
     ],
 )
-def test_a_run_with_other_settings_does_not_go_on(folder, sections, difference):
+def test_no_change_of_data_order_or_batches_is_accepted(folder, sections, difference):
     stopped(job(folder, **times(1)))
-    with pytest.raises(JobError, match=f"{difference}(.|\n)*--overwrite replaces it"):
-        run(job(folder, **sections), resume=True)
+    with pytest.raises(
+        JobError, match=f"{difference}(.|\n)*only changes of nets, constants, tokenizers, imports"
+    ):
+        run(job(folder, **{**times(7), **sections}), resume=True, accept_changes=True)
+
+
+def test_changes_of_the_data_are_not_accepted(folder):
+    stopped(job(folder, **times(1)))
+    pq.write_table(pa.table({"x": np.arange(300)[::-1]}), folder / "in.parquet", row_group_size=10)
+    with pytest.raises(JobError, match=r"the data have changed: in\.parquet (has other content|had)"):
+        run(job(folder, **times(7)), resume=True, accept_changes=True)
+
+
+def test_another_type_of_a_column_is_refused_behind_accepted_changes(folder):
+    stopped(job(folder, **times(1)))
+    other = {"net": {"net": "y = x * 0.5\nreturn x, y"}}
+    with pytest.raises(JobError, match="column 'y' is double in one batch and int64 before"):
+        run(job(folder, **other), resume=True, accept_changes=True)
+
+
+def test_changes_are_accepted_with_resume_only(folder):
+    with pytest.raises(JobError, match="expected resume"):
+        run(job(folder), accept_changes=True)
+
+
+def test_a_complete_output_of_other_code_stays_refused(folder):
+    run(job(folder, **times(1)))
+    with pytest.raises(JobError, match=r"net\.net\.y \(line 1\)"):
+        run(job(folder, **times(7)), resume=True, accept_changes=True)
 
 
 @pytest.mark.parametrize("source", [{"columns": ["x"]}, {"fill": 0}, {"valid": True}])

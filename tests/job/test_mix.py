@@ -293,7 +293,9 @@ def test_an_output_of_another_order_of_mixes_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", [sources(1, 9), sources(1, 1, 4), sources(1, 1)[1:]])
-def test_a_run_with_other_weights_or_sources_does_not_go_on(folder: Path, changed: list[Tables]) -> None:
+def test_a_run_goes_on_with_other_weights_and_sources_after_its_finished_parts(
+    folder: Path, changed: list[Tables]
+) -> None:
     def fail(stats: Stats, total: int | None) -> None:
         if stats.batches == 12:
             raise InterruptedError
@@ -301,8 +303,30 @@ def test_a_run_with_other_weights_or_sources_does_not_go_on(folder: Path, change
     with pytest.raises(InterruptedError):
         run(job(folder, {"sources": sources(1, 1)}), fail)
     made = job(folder, {"sources": changed})
-    with pytest.raises(JobError, match="is of another job or of other data"):
+    with pytest.raises(JobError, match="--resume --accept-changes uses the changes after the finished parts"):
         run(made, resume=True)
+    report = run(made, resume=True, accept_changes=True)
+    assert report.outcome == "resumed"
+    (manifest,) = (folder / "out").glob("*manifest*")
+    before = json.loads(manifest.read_text())["changes"][0]["from_row"]
+    options = {"batch": 10, "window": 700, "shuffle": sf.Shuffle(3), "bad_rows": "skip"}
+    mix = sf.Mix(
+        {f"n{at}": folder / f"{at}.parquet" for at in range(2)}, weights={"n0": 1, "n1": 1}, **options
+    )
+    batches, state = iter(mix), mix.state_dict()
+    first = []
+    while sum(one.num_rows for one in first) < before:
+        first.append(next(batches))
+        state = mix.state_dict()
+    assert 0 < len(first) < 12
+    then = sf.Mix(
+        {one["name"]: folder / one["paths"] for one in changed},
+        weights={one["name"]: one["weight"] for one in changed},
+        **options,
+    )
+    then.load_state_dict(state, changes="accept")
+    expected = pa.Table.from_batches([sf.to_arrow(one) for one in (*first, *then)])
+    assert table_of(report).equals(expected)
 
 
 def test_another_weight_or_source_is_another_job(folder: Path) -> None:

@@ -365,7 +365,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
         Kind("output.path: … is or holds …, a file that is read", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
         Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](job-keys.md)", lambda: job('[batch]\nkind = "packed"')),
-        Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, or another path", lambda: written_otherwise()),
+        Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
         Kind("output: the folder … holds …, which … does not list", "the folder has files that no job has written", "another path, or `--overwrite`", lambda: foreign_file()),
         Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names an unknown column", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
         Kind("output: partition_by makes folders, but the path … is one file; give a folder", "one file cannot be many", 'a folder, `path = "out/"`', lambda: run(job('[output]\npath = "out.parquet"\npartition_by = "n"'))),
