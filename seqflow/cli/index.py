@@ -24,9 +24,11 @@ _ANY_PLAN = 1 << 62
 
 
 EXAMPLES = (
-    ("seqflow index docs/ --lengths tokens", "Next to the data, where loaders with index=True look for it."),
-    ("seqflow index job.toml --output docs.index", "For a job; its order.index is this file."),
-    ("seqflow index docs/ --lengths tokens --anew --workers 2", "Read all files again, in two processes."),
+    (
+        "seqflow index examples/pack_source.toml --output sources.index",
+        "For a job; its order.index is this file.",
+    ),
+    ("seqflow index rows/ --lengths tokens --workers 2", "Next to the data, where loaders look for it."),
 )
 
 
