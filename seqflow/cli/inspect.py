@@ -58,7 +58,7 @@ def inspect(
         _print(found.survey.summary(), batch)
         print_faults(found)
         if found.survey.summary()["rows"]:
-            _print_next(path, kind)
+            _print_next(shown(path), kind)
     if not found.is_accepted(bad_rows, bad_files):
         if not json:
             say(spelled(LEAVE_BOTH, printing.asked))

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seqflow.curation import NearDuplicates
 from seqflow.curation.keyed_rows import keyed
-from seqflow.errors import ProviderError
+from seqflow.errors import OpError, OpTypeError, ProviderError
 
 
 def key_table(path, **rules):
@@ -147,6 +148,25 @@ def bands_of(path, texts, **rule):
     pq.write_table(pa.table({"text": texts}), path)
     table = key_table(path, near_duplicates={"column": "text", "bands": 1, "rows": 32, **rule})
     return table["band_000"].to_pylist()
+
+
+def test_bands_are_those_of_the_sketch(tmp_path):
+    texts = ["one two three four five six", "one two three four five", "", "ONE two three, four five six"]
+    found = {
+        sketch: bands_of(tmp_path / "a.parquet", texts, sketch=sketch)
+        for sketch in ("minhash", "one_permutation")
+    }
+    assert found["minhash"] == bands_of(tmp_path / "a.parquet", texts)
+    for one in found.values():
+        assert (one[0] == one[3], one[0] == one[1], one[2]) == (True, False, -1)
+    assert found["minhash"][0] != found["one_permutation"][0]
+
+
+def test_a_sketch_that_is_not_taken(tmp_path):
+    with pytest.raises(OpError, match="NearDuplicates: bands times rows is 4100, expected at most 4096"):
+        NearDuplicates(column="text", bands=1025, rows=4, sketch="one_permutation")
+    with pytest.raises(OpTypeError, match="sketch"):
+        NearDuplicates(column="text", sketch="simhash")
 
 
 @pytest.mark.parametrize(

@@ -348,16 +348,12 @@ class Pipeline:
         rows = self._rows_of(assign_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
         return rows is not None and not recipe.source.is_stream
 
-    def lengths_index(
-        self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
-    ) -> LengthsIndex:
-        """Return the lengths of all prepared rows, for an index that other processes may measure; raise OpError
-        when there is none.
-        """
+    def lengths_index(self, *, anew: bool, update: bool = False) -> LengthsIndex:
+        """Return the lengths of all prepared rows; raise OpError when there is no index."""
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         self._counts.clear()
-        return self._index.read(anew=anew, update=update, measure=measure)
+        return self._index.read(anew=anew, update=update)
 
     @property
     def num_indexed_blocks(self) -> int:
