@@ -576,7 +576,8 @@ class WindowMaker:
         assert self.recipe.shuffle is not None
         raise OpError(
             f"Shuffle: by is {self.recipe.shuffle.by!r}, and prepare {found}, expected the same rows: groups are "
-            "those of the source\n  leave out rows with keep= or where=, and make several of one before"
+            "those of the source",
+            advice="leave out rows with %(keep)s or %(where)s, and make several of one before",
         )
 
     def _fulfilling(self, rows: _Prepared, one: BlockSlice, ledger: Ledger) -> _Prepared:
