@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seqflow.loader import Verdict
 
 EXAMPLES = (
-    ("seqflow bench job.toml", "The loader of a job alone: what its batches wait for."),
+    ("seqflow bench examples/pack_source.toml", "The loader of a job alone: what its batches wait for."),
     (
         "seqflow bench job.toml --consumer 20ms --threads 1,2,4",
         "Against a model that takes 20 ms for a batch.",

@@ -189,7 +189,8 @@ class Packed(BatchPlan):
         padded = [name for name in rows.pads if name in names]
         if padded:
             raise BatchPlanError(
-                f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
+                f"Packed: pad has {padded[0]!r}, which is packed",
+                advice="%(fills)s says what fills its rows",
             )
         cut = {name for one in found for name in (one.tensor, one.lengths)}
         for name in [*names, *(name for name in record if name not in cut)]:
