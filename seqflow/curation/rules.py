@@ -1,8 +1,8 @@
 """The rules of curation, as sections of a job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class NearDuplicates:
     128 numbers, the ones with the least chance of pairs that are found below it or missed above it."""
     seed: int = 1
     """Seed of the signatures."""
-    sketch: Literal["minhash", "one_permutation"] = "minhash"
+    sketch: Literal["minhash", "one_permutation"] = field(default="minhash", metadata={"later": True})
     """Op that makes the signatures: `minhash`, or `one_permutation_minhash`, which takes a fraction of the time for
     long texts, and whose estimates vary more for texts with fewer n-grams than numbers."""
 
@@ -163,3 +163,16 @@ Rule = Decontaminate | Deduplicate | NearDuplicates
 RULES: tuple[type[Decontaminate], type[Deduplicate], type[NearDuplicates]]
 RULES = (Decontaminate, Deduplicate, NearDuplicates)
 """In the order in which they are applied: each one to the rows that those before have left."""
+
+
+def identity(rule: Rule) -> dict[str, Any]:
+    """Return what decides which rows a rule leaves out: its fields, and the way in which rows are compared.
+
+    Fields that are newer than records of runs are left out if they have their default.
+    """
+    known = (
+        one.name
+        for one in fields(rule)
+        if "later" not in one.metadata or getattr(rule, one.name) != one.default
+    )
+    return {**{name: getattr(rule, name) for name in known}, "comparison": COMPARISON}

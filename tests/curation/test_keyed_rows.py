@@ -7,6 +7,7 @@ import pytest
 
 from seqflow.curation import NearDuplicates
 from seqflow.curation.keyed_rows import keyed
+from seqflow.curation.rules import COMPARISON, identity
 from seqflow.errors import OpError, OpTypeError, ProviderError
 
 
@@ -160,6 +161,13 @@ def test_bands_are_those_of_the_sketch(tmp_path):
     for one in found.values():
         assert (one[0] == one[3], one[0] == one[1], one[2]) == (True, False, -1)
     assert found["minhash"][0] != found["one_permutation"][0]
+
+
+def test_the_identity_of_a_rule_has_its_sketch_if_it_is_not_the_one_of_earlier_runs():
+    fields = {"column": "text", "ngram": 5, "bands": None, "rows": None, "threshold": None, "seed": 1}
+    assert identity(NearDuplicates(column="text")) == {**fields, "comparison": COMPARISON}
+    other = identity(NearDuplicates(column="text", sketch="one_permutation"))
+    assert other == {**fields, "sketch": "one_permutation", "comparison": COMPARISON}
 
 
 def test_a_sketch_that_is_not_taken(tmp_path):

@@ -686,8 +686,10 @@ class WindowMaker:
 
         The batch has the results of the steps `done`.
         """
-        net, reseed = self.recipe.net, self._draws(epoch, NET, (window, number), keys)
+        net = self.recipe.net
         assert net is not None
+        draws = isinstance(net, Net) and net.is_random
+        reseed = self._draws(epoch, NET, (window, number), keys) if draws else None
         if isinstance(net, Net) and done:
             return partial(executor.run_rest, net, done=done, reseed=reseed)
         return partial(apply, net, reseed=reseed)
