@@ -465,6 +465,15 @@ class ServedLoader(EpochBatches):
 
     reweigh = add = remove = choose = _refuse
 
+    def _refuse_rows(self, *args: object, **options: object) -> NoReturn:
+        """Raise OpError: a client does not know which rows of files are in batches."""
+        raise OpError(
+            "served: the rows of the batches are known to their servers\n"
+            "  ask a loader of their job: `seqflow ledger JOB`, `seqflow find JOB`"
+        )
+
+    ledger = find = _refuse_rows
+
     def verdict(self) -> Verdict:
         """Return whether the last iteration waited for the servers or for the consumer, as a loader does."""
         found = super().verdict()
