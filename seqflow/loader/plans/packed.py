@@ -133,6 +133,7 @@ class Packed(BatchPlan):
             min_shared=self.min_shared,
         )
         object.__setattr__(self, "along", checked_along(self.along, "Packed"))
+        self._check_share()
         if self.oversize in ("split", "truncate"):
             check_uncut("Packed", self.along, "oversize", self.oversize)
         for option in ("along", "max_pieces"):
@@ -149,7 +150,6 @@ class Packed(BatchPlan):
         if self.capacity >= 2**31:
             raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
         check_lengths_between("Packed", self.min_length, self.max_length)
-        self._check_share()
         columns = checked_columns(self.columns, "Packed")
         object.__setattr__(self, "columns", columns)
         if columns is not None and self.lengths is None:

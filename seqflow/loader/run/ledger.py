@@ -418,10 +418,10 @@ class Stats:
             if value or one.name in always
         ]
         at = next(i for i, (name, _) in enumerate(found) if name == "batches")
-        if self.fill is not None:
-            found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.shared:
             found.insert(at, ("saving", f"{self.saving:.2f} times"))
+        if self.fill is not None:
+            found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.costs.steps:
             found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
         if self.bad_files:
