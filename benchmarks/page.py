@@ -117,6 +117,11 @@ def ratio(row: dict[str, Any]) -> float:
     return float(row["ours"] / min(row["peers"].values()))
 
 
+def compared(ratio: float) -> str:
+    """How many times as fast ours is; from 0.96 to 1.04 no one can tell which is faster."""
+    return "a tie" if 0.96 <= round(ratio, 2) <= 1.04 else f"{1 / ratio:.1f} times as fast"
+
+
 def is_slower(row: dict[str, Any]) -> bool:
     """Whether the fastest peer is faster, as the page shows it."""
     return bool(row["peers"]) and float(f"{ratio(row):.2f}") > 1
@@ -130,13 +135,13 @@ def unexplained(found: dict[str, Any]) -> list[str]:
 def with_table(readme: str, found: dict[str, Any]) -> str:
     """The README with its table of ratios."""
     rows = {(row["suite"], row["name"]): row for row in found["rows"]}
-    lines = ["| work | peer | ratio |", "| --- | --- | --- |"]
+    lines = ["| work | peer | ours is |", "| --- | --- | --- |"]
     for title, suite, name, peer in IN_README:
         if (row := rows.get((suite, name))) and peer in row["peers"]:
-            lines.append(f"| {title} | {peer} | {row['ours'] / row['peers'][peer]:.2f} |")
+            lines.append(f"| {title} | {peer} | {compared(row['ours'] / row['peers'][peer])} |")
     machine = found["machine"]
-    said = f"`python -m benchmarks`, {machine['date']}, {machine['processor']}, {machine['kernels'].split(', ')[-1]}."
-    pattern = r"\| work \| peer \| ratio \|(?:.*\n)(?:\|.*\n)+\n`python -m benchmarks`.*\n"
+    said = f"`python -m benchmarks`, {machine['date']}, {machine['processor']}: [all](docs/performance.md)."
+    pattern = r"\| work \| peer \| ours is \|(?:.*\n)(?:\|.*\n)+\n`python -m benchmarks`.*\n"
     assert re.search(pattern, readme), "the README has no table of ratios"
     return re.sub(pattern, lambda _: "\n".join(lines) + f"\n\n{said}\n", readme)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -93,6 +93,17 @@ def run(
     return _execute(net, arrays, parents, reseed)[1]
 
 
+def run_rest(
+    net: Net, record: Record, done: Collection[int], reseed: Reseed | RowDraws | None = None
+) -> Record:
+    """Return the result of `run` for a record that has the results of the steps `done` already, by their names.
+
+    Of a tensor that no other step reads, the record may hold only dtype and shape.
+    """
+    plan, found = _execute(net, {**record.tensors}, _parents_of(record), reseed, done=done)
+    return _as_record(net, found, plan, record)
+
+
 def _parts_of(net: Net, name: str) -> list[str]:
     """Return the inputs of a net that are lengths and values of a name; none if the name is an input itself."""
     return [] if name in net.inputs else [one for one in net.inputs if one.startswith(f"{name}.")]
@@ -138,16 +149,23 @@ def _execute(
     parents: Mapping[str, Any],
     reseed: Reseed | RowDraws | None,
     kept: Sequence[str] = (),
+    done: Collection[int] = (),
 ) -> tuple[NetPlan, dict[str, Array]]:
-    """Run the steps of a net; return its plan, its outputs, and the additional tensors in `kept`."""
+    """Run the steps of a net; return its plan, its outputs, and the additional tensors in `kept`.
+
+    The results of the steps `done` are among those given.
+    """
     net.require(given)
     tensors = {**given, **net.constants}
+    for name in (name for number in done for name in net.steps[number].results):
+        given.pop(name, None)
     plan = _plan_for(net, given, parents)
     for number, (step, guards, dead) in enumerate(zip(net.steps, plan.guards, plan.dead, strict=True)):
-        for guard in guards.before:
-            check_guard(guard, step, tensors)
-        values = _computed(step, tensors, reseed, plan.traced.get(number))
-        _name_results(step, values, tensors)
+        if number not in done:
+            for guard in guards.before:
+                check_guard(guard, step, tensors)
+            values = _computed(step, tensors, reseed, plan.traced.get(number))
+            _name_results(step, values, tensors)
         if kept:  # `dead` also has discarded results, which are all called "_"
             tensors.update(zip(step.names_at(number), values, strict=True))
         for guard in guards.after:

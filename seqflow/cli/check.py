@@ -36,6 +36,8 @@ def check(
     found: list[JobSpecs] = []
     read = Job.read(job, overrides_of(set_, input))
     check_job(read, show=found.append if json else lambda one: say(str(one)))
+    if read.source.served is not None and not json:
+        say("the servers answer; `seqflow check` of their job shows the tensors")
     plan = [] if steps is None else plan_of_job(read, steps)
     if json:
         planned = {} if steps is None else {"plan": [one._asdict() for one in plan]}

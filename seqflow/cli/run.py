@@ -115,10 +115,8 @@ def run(
     if has_log:
         end_log(report.outcome, 0, **_counts(report), seconds=round(report.seconds, 1))
     if json:
-        files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
-        print_json(
-            {**asdict(report), "files": files, "damaged": damaged, "bad_files": report.bad_files.facts()}
-        )
+        files = [str(file) for file in report.files]
+        print_json({**asdict(report), "files": files, "bad_files": report.bad_files.facts()})
     elif not quiet:
         _print_report(report)
     if verdict:
@@ -144,18 +142,11 @@ def _print_verdict(report: Report) -> None:
 
 
 def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
-    """Print on stderr what the user may not expect: nothing was done, files were made again, changes were
-    accepted.
-    """
+    """Print on stderr what the user may not expect: nothing was done, or changes were accepted."""
     if report.outcome == "complete" and append:
         say("seqflow: no file of the source is new, nothing was done", err=True)
     elif report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
-    elif report.damaged:
-        names = ", ".join(os.path.basename(file) for file in report.damaged[:5])
-        more = f" and {len(report.damaged) - 5} more" if len(report.damaged) > 5 else ""
-        made = "they were" if report.outcome == "resumed" else "the whole output was"
-        say(f"seqflow: {names}{more}: missing or changed; {made} made again", err=True)
     elif resume and report.outcome == "new":
         say("seqflow: there was no run to continue; this one started again", err=True)
     for change in report.changes:

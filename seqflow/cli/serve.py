@@ -98,17 +98,17 @@ def serve(
 
 def _server(job: Job, *, insecure: bool) -> BatchServer:
     from seqflow.errors import JobError
-    from seqflow.job.opening import open_batches
+    from seqflow.job.opening import open_batches, read_token
     from seqflow.serving import serve as begin
 
-    settings, token = job.serve, None
-    if settings.token_file is not None:
-        try:
-            token = Path(settings.token_file).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            raise JobError(f"serve.token_file: cannot read {settings.token_file!r}: {error}") from None
+    settings = job.serve
+    token = read_token("serve.token_file", settings.token_file)
+    if job.source.served is not None:
+        raise JobError(
+            "source.served: the batches are made by servers already, expected a job that reads rows"
+        )
     with progress_line():
-        loader = open_batches(job)
+        loader: Any = open_batches(job)
         return begin(
             loader, host=settings.host, port=settings.port, token=token, tls_cert=settings.tls_cert,
             tls_key=settings.tls_key, memory=settings.memory, insecure=insecure,

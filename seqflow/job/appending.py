@@ -11,6 +11,7 @@ from seqflow.job.job import Job
 from seqflow.job.opening import open_loader, open_source
 from seqflow.json_schema import matches_schema
 from seqflow.loader import Loader, Mix
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.identity import added_files, changed_columns, lost_file
 from seqflow.net import Net
 from seqflow.output import OutputWriter
@@ -32,16 +33,19 @@ class NewFiles:
     """Entries of the record about the job, and about the data without these files."""
 
 
-def check_appends(job: Job, loader: Loader | Mix, output: OutputWriter) -> None:
+def check_appends(job: Job, loader: EpochBatches, output: OutputWriter) -> None:
     """Raise JobError when the output of all files is not made of the outputs of some of them each."""
     for found, advice in _reasons(job, loader, output.target):
         raise JobError(f"append: {found}\n  {advice}, or write all again with --overwrite")
 
 
-def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[tuple[str, str]]:
+def _reasons(job: Job, loader: EpochBatches, target: Target | None) -> Iterator[tuple[str, str]]:
     """Yield each reason why the job cannot append, and what to do instead."""
     if isinstance(loader, Mix):
         yield "in [mix] all batches before decide which source is next", "give each source a job of its own"
+        return
+    if not isinstance(loader, Loader):
+        yield "servers have the files of these batches", "append with the job of the servers"
         return
     if target is None:
         yield 'kind is "none", so there is no output to add to', "give [output] a path"
@@ -128,7 +132,7 @@ def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(found)
 
 
-def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader | Mix) -> dict[str, Any]:
+def begun_append(record: Mapping[str, Any], new: NewFiles, loader: EpochBatches) -> dict[str, Any]:
     """Return the record of a run that begins to add new files to the complete output of a manifest.
 
     A damaged file that was mended is a new file; it is not counted as damaged any more.
@@ -149,7 +153,7 @@ def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader | Mix)
     return {**record, **files, **more, "counts": counts}
 
 
-def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number: int) -> Loader | Mix:
+def loader_of(job: Job, loader: EpochBatches, record: Mapping[str, Any], number: int) -> EpochBatches:
     """Return the loader of the files that one run has written: the first run, number 0, or an append.
 
     `loader` has all files of the record.
@@ -170,7 +174,7 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
 
 def loader_of_files(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     paths: Collection[str],
     *,
     excluded: bool = False,
@@ -189,7 +193,7 @@ def loader_of_files(
     return open_loader(job, replace(source.of_files(chosen), damaged=damaged))
 
 
-def files_of_paths(loader: Loader | Mix, paths: Collection[str]) -> dict[str, str]:
+def files_of_paths(loader: EpochBatches, paths: Collection[str]) -> dict[str, str]:
     """Return files of a source, each with its path in the identity of the data, which is one of `paths`."""
     assert isinstance(loader, Loader)
     files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)

@@ -15,6 +15,7 @@ from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_out
 from seqflow.job.part_tasks import check_sendable
 from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.mix_plan import PlannedSource
 from seqflow.loader.order.windows import rows_not_counted
 from seqflow.net import Net, NetInference
@@ -26,12 +27,12 @@ from seqflow.record.to_arrow import plain_lists
 
 
 @asked_by("job")
-def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs:
+def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs | None:
     """Infer every tensor of a job; the errors are those that `run` would raise, before any data is read.
 
     The results of Python functions cannot be inferred, so the check of a job that has one ends there. `show`
     gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
-    they are shown for each source, and those of the last source are returned.
+    they are shown for each source, and those of the last source are returned; None if servers make the batches.
     """
     loader = open_batches(job.without_rules())
     found, output = refuse(job, loader, show)
@@ -51,17 +52,18 @@ def plan_of_job(job: Job, steps: int) -> list[PlannedSource]:
 
 def refuse(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     show: Callable[[JobSpecs], object] = lambda found: None,
     *,
     append: bool = False,
-) -> tuple[JobSpecs, OutputWriter | None]:
+) -> tuple[JobSpecs | None, OutputWriter | None]:
     """Raise the errors of a job that need no data: `check`, a dry run and `run` refuse the same.
 
-    `show` gets the tensors of each source; those of the last are returned, and the output, which is not checked
-    if it is not given. An append has damaged files of its own, which are known later.
+    `show` gets the tensors of each source; those of the last are returned, None without one, and the output, which
+    is not checked if it is not given. An append has damaged files of its own, which are known later.
     """
     loaders = loaders_of(loader)
+    found = None
     for name, one in loaders.items():
         found = infer(one, name)
         check_tables(job, one, found)

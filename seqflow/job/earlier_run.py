@@ -16,6 +16,7 @@ from seqflow.job.mixed import identity_of_mix, is_of_weights
 from seqflow.job.modules import module_identity
 from seqflow.json_schema import is_count, matches_schema
 from seqflow.loader import Loader, Mix
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
 from seqflow.output.output_names import damaged_progress
@@ -66,7 +67,7 @@ _OPEN = {"loader": Mapping, "part": is_count}
 until the output is sealed) the loader's state and the next part."""
 
 
-def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
+def describe(job: Job, loader: EpochBatches) -> dict[str, Any]:
     """Return the identity of a job as JSON: everything that decides its output."""
     output, bad = absolute(os.path.expanduser(job.output.path or "")), job.bad_rows.path
     # a run whose output lies in a store may go on in another machine
@@ -80,7 +81,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
-    for part in ("prepare", "net"):
+    for part in ("prepare", "net") if job.source.served is None else ():
         if settings[part] is not None:
             names = settings[part]["names"]
             files = {name: os.path.basename(job.constants[name]) for name in names["constants"]}
@@ -89,13 +90,17 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     return described
 
 
-def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
+def _of_sources(job: Job, loader: EpochBatches) -> dict[str, Any]:
     """Return the settings and data that decide the batches, of the source or of each source of a mix."""
     if isinstance(loader, Loader):
         section = job.source.settings().items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
         return {**settings, **loader.pipeline.settings(), "data": loader.pipeline.identity.data}
-    assert job.mix is not None
+    if job.mix is None:  # all but the ranks is in the job of the servers
+        ranks = loader.assignment.ranks
+        found = loader.pipeline.fingerprint(0)
+        return {**asdict(ranks), **found, **found["settings"], "settings": None}
+    assert isinstance(loader, Mix)
     sections = {one.name: one.source.settings().items() for one in job.mix.sources}
     return {
         f"source.{key} of {name}": value

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
-from itertools import groupby
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
@@ -15,10 +13,10 @@ from seqflow.job.job import Job
 from seqflow.job.mixed import PartSize, mixed_batches
 from seqflow.job.opening import files_of
 from seqflow.job.part_tasks import Folders, MadePart, PartTask, setup_of, tasks_of
-from seqflow.job.repair import is_repairable, repair_output
 from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
-from seqflow.loader import BadRows, Loader, Mix, Stats
+from seqflow.loader import BadRows, Loader, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import PlannedPart, make_parts
 from seqflow.loader.run.ledger import BadRowHandler
@@ -36,21 +34,15 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it saves its position."""
 
     def __init__(
-        self, job: Job, loader: Loader | Mix, output: OutputWriter, facts: Mapping[str, Any], record: Any
+        self, job: Job, loader: EpochBatches, output: OutputWriter, facts: Mapping[str, Any], record: Any
     ) -> None:
         """`facts` are the entries of the record about the job and its data, `loader` has all files of these."""
         self._job, self._loader, self._output, self._facts = job, loader, output, facts
-        self._loader_of: Callable[[int], Loader | Mix] = lambda number: loader_of(job, loader, record, number)
-        """Returns the loader of the files that the first run, number 0, or an append has written."""
         self._appended: list[dict[str, Any]]
         """Appends to the output, of which this run may be the last."""
         self._before: Stats
         """Counts of the output before this append."""
         self.outcome: Outcome = "new"
-        self.damaged: list[OutputFile] = []
-        """Committed files of the output that are missing or changed."""
-        self._damaged_pieces: list[OutputFile] = []
-        """Missing or changed pieces of the quarantine file."""
         self._changes: list[dict[str, Any]] = []
         """Accepted changes, each with the place from which on it holds."""
         self._part = 0
@@ -78,25 +70,22 @@ class JobRun:
         self._output.begin()
 
     def _resume(self, record: Mapping[str, Any]) -> None:
-        """Resume from a progress file; begin again if a damaged part cannot be made again alone."""
+        """Resume from a progress file; raise JobError when what it lists is damaged."""
         self.counts, self._is_sealed = counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else BadRows("skip")
         self._appended = appended_in(record)
         self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
+        self._output.resume(record)
         files = files_of(self._loader)
         self._handler = BadRowHandler(policy, files, pieces=pieces or (), before=self._before)
         self._bad_rows = self._handler.file
-        self.damaged = self._output.resume(record)
-        self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
-        if not is_repairable(self._loader, [*self.damaged, *self._damaged_pieces], record):
-            self._bad_rows.leave()
-            self._begin()
-            return
+        self._bad_rows.check(record.get("bad_rows_file"))
         self.outcome, self._changes = "resumed", record.get("changes", [])
         if not self._is_sealed:
-            self._part, self._loader = record["part"], self._loader_of(len(self._appended))
+            self._part = record["part"]
+            self._loader = loader_of(self._job, self._loader, record, len(self._appended))
             if record["loader"] is None:  # an append begins
                 self.outcome = "appended"
                 self._bad_rows.keep_former()
@@ -109,16 +98,8 @@ class JobRun:
     def run(self, progress: Progress | None) -> list[OutputFile]:
         """Write the output and return its files; committed parts survive any error."""
         try:
-            is_sealed = self._is_sealed
-            if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
-                left = self._repair_elsewhere() if self._job.engine.has_workers else self.damaged
-                files = left, self._damaged_pieces
-                repair_output(self._loader_of, self._output, self._handler, *files, self._plan)
-                # repairing has moved the loader to the batches of the damaged files
-                self._loader.load_state_dict(self._state)
-                is_sealed = False
-            batches = None if self._is_sealed else self._write(progress)
-            if not is_sealed:
+            if not self._is_sealed:
+                batches = self._write(progress)
                 # bad rows first: a sealed output counts as made, and none of its parts is made again
                 self._bad_rows.commit(batches)
                 self._output.seal(self._sealed(), batches, self._job.output.min_rows)
@@ -139,7 +120,7 @@ class JobRun:
         self._handler.check_bounds(stats)
         if progress is not None:
             progress(stats, self._total_rows())
-        if isinstance(loader, Mix):
+        if not isinstance(loader, Loader):
             start = self._make_mixed(loader, stats, progress)
         elif self._job.engine.has_workers:
             start = self._make_elsewhere(loader, stats, progress)
@@ -150,7 +131,7 @@ class JobRun:
         self._handler.check_bounds(stats)
         self._handler.check(stats)
         self.counts = counts_of(stats)
-        if isinstance(loader, Mix) or not self._job.engine.has_workers:
+        if not self._job.engine.has_workers:
             facts = loader.verdict().to_json()
             self.verdict = {name: value for name, value in facts.items() if name != "last_steps"}
         return Batches(start, None)
@@ -160,8 +141,8 @@ class JobRun:
         rows = self._loader.num_rows if isinstance(self._loader, Loader) else None
         return rows if rows is None else rows + self._before.rows_read
 
-    def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
-        """Make all parts of a mix in this process; return the place where the last one begins."""
+    def _make_mixed(self, mix: EpochBatches, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Make all parts of a mix, or of batches of servers; return the place where the last one begins."""
         output, before, mixed = self._output, self.counts, Stats(timings=stats.timings)
         size = PartSize(output.layout.sizes, output.layout.threads)
         start = self._place()
@@ -232,37 +213,6 @@ class JobRun:
                         progress(stats, total)
         loader.pipeline.end_epoch()
         return start
-
-    def _repair_elsewhere(self) -> list[OutputFile]:
-        """Let workers make damaged parts again, and return the files that are left for this process.
-
-        These are parts of a mix, those whose bad rows are damaged too, and those without rows.
-        """
-        output, again = self._output, [piece.batches for piece in self._damaged_pieces]
-        repaired = list[Batches]()
-        spans = {
-            (file.batches.start.get("append", 0), file.batches.start["part"]): file.batches
-            for file in self.damaged
-            if file.batches is not None and "part" in file.batches.start and file.batches not in again
-        }
-        for number, keys in groupby(sorted(spans), lambda key: key[0]):
-            loader = self._loader_of(number)
-            if not isinstance(loader, Loader):
-                break
-            tasks = []
-            for key in keys:
-                task = next(tasks_of(loader, self._plan(), key[1]), None)
-                if task is not None and task.part.number == key[1]:
-                    tasks.append(replace(task, first_file=output.first_of(spans[key])))
-            with self._folders(None) as (name, folders):
-                setup = setup_of(self._job, loader, name, replace(folders, bad_rows=None))
-                with open_engine(self._job.engine, setup) as engine:
-                    for task, made in in_order(engine, tasks, lambda task: task.name):
-                        span = spans[number, task.part.number]
-                        if made.files:
-                            output.replace(span, partial(output.adopt, made.files, made.schema, span))
-                            repaired.append(span)
-        return [file for file in self.damaged if file.batches not in repaired]
 
     def _numbered(self, task: PartTask) -> PartTask:
         """Return the task with the probable number of its first file."""

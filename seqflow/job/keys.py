@@ -16,6 +16,7 @@ from seqflow.job.sections import (
     NetSection,
     OrderSection,
     OutputSection,
+    ServedSection,
     ServeSection,
     SourceSection,
     StoreSection,
@@ -33,7 +34,7 @@ _BEGIN = "<!-- The keys: written by `python -m seqflow.job.keys`, not by hand. -
 _END = "\n<!-- The end of the keys. -->\n"
 
 SECTIONS: dict[str, tuple[type, ...]] = {
-    "source": (SourceSection, StoreSection),
+    "source": (SourceSection, StoreSection, ServedSection),
     "mix": (MixSection, MixSource),
     **{rule.name: (rule,) for rule in RULES},
     "order": (OrderSection,),

@@ -7,19 +7,20 @@ from typing import Any
 from seqflow.identity.differences import Difference
 from seqflow.json_schema import matches_schema
 from seqflow.loader import Mix, Schedule, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import FileSizes
 from seqflow.record import Record
 
 
 @contextmanager
-def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[Iterator[Record]]:
+def mixed_batches(mix: EpochBatches, handler: BadRowHandler, stats: Stats) -> Iterator[Iterator[Record]]:
     """Iterate over the batches of a mix from its place on.
 
     After each batch `handler` and `stats` cover exactly the batches handed out: the windows of the sources in
     which these batches begin.
     """
-    handlers = [BadRowHandler(write=handler.write) for _ in mix.names]
+    handlers = [BadRowHandler(write=handler.write) for _ in mix.pipeline.members]
     with mix.iteration(handlers, stats, counts_on=True) as iteration:
         yield iter(iteration)
 

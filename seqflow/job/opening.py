@@ -18,9 +18,10 @@ from seqflow.job.inference import source_specs
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import share_argument
-from seqflow.job.sections import NetSection, SourceSection, StoreSection, keys_of
+from seqflow.job.sections import NetSection, ServedSection, SourceSection, StoreSection, keys_of
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Mix, Shuffle
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.pipeline import empty_source
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
@@ -30,6 +31,7 @@ from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
+OF_SERVERS = "give it the job of the servers"
 _log = logging.getLogger("seqflow")
 _BYTES_SUFFIXES = (".json", ".txt")
 """Suffixes of files whose bytes are the constant."""
@@ -47,8 +49,14 @@ def open_job_output(job: Job) -> OutputWriter:
     )  # fmt: skip
 
 
-def open_batches(job: Job) -> Loader | Mix:
-    """Make the loader of a job, or its mix of several sources, after importing its modules."""
+def open_batches(job: Job) -> EpochBatches:
+    """Return the batches of a job, after importing its modules: a Loader, a Mix of several sources, or those of the
+    servers that its source names.
+
+        for batch in open_batches(Job.read("trainer.toml")): ...
+    """
+    if job.source.served is not None:
+        return _served(job, job.source.served)
     if job.mix is None:
         return open_loader(job)
     import_job_modules(job)
@@ -65,12 +73,30 @@ def open_batches(job: Job) -> Loader | Mix:
     )
 
 
+def _served(job: Job, keys: ServedSection) -> EpochBatches:
+    from seqflow.serving import served  # pyarrow.flight takes time to import
+
+    options = {one.name: getattr(keys, one.name) for one in keys_of(ServedSection)}
+    token = read_token("source.token_file", options.pop("token_file"))
+    return served(options.pop("served"), token=token, skip=job.skip or None, **options)
+
+
+def read_token(name: str, file: str | None) -> str | None:
+    """Return the token in the file that a setting names; None without one."""
+    try:
+        return None if file is None else Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise JobError(f"{name}: cannot read {file!r}: {error}") from None
+
+
 def open_loader(job: Job, source: Provider | None = None) -> Loader:
     """Make the loader of a job after importing its modules; `source` replaces its source, as its rules leave it."""
     if job.mix is not None:
         raise JobError(
             "mix: this takes a job of one source, and [mix] has several\n  give it a job with [source]"
         )
+    if job.source.served is not None:
+        raise JobError(f"source.served: this takes a job that reads rows\n  {OF_SERVERS}")
     import_job_modules(job)
     index = job.order.index if source is None else None
     if source is None:
@@ -84,11 +110,13 @@ def _totals(job: Job) -> dict[str, Any]:
     return {"totals": job.totals or None, "steps_of": job.steps_of}
 
 
-def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
-    """Return the loader of each source by its name; the name is empty if there is only one source."""
+def loaders_of(loader: EpochBatches) -> dict[str, Loader]:
+    """Return the loader of each source by its name; the name is empty if there is only one source. Servers have them
+    if the batches are served.
+    """
     if isinstance(loader, Loader):
         return {"": loader}
-    return dict(loader.by_name)
+    return dict(loader.by_name) if isinstance(loader, Mix) else {}
 
 
 def warn_of_empty(loader: Loader) -> None:
@@ -99,7 +127,7 @@ def warn_of_empty(loader: Loader) -> None:
         _log.warning("without rows: %s", listed([*map(printable_line, empty)]))
 
 
-def files_of(loader: Loader | Mix) -> tuple[str, ...]:
+def files_of(loader: EpochBatches) -> tuple[str, ...]:
     """Return the files of all sources."""
     return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
 

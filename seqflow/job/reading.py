@@ -30,6 +30,7 @@ from seqflow.job.sections import (
     NetSection,
     OrderSection,
     OutputSection,
+    ServedSection,
     ServeSection,
     SourceSection,
     StoreSection,
@@ -53,6 +54,8 @@ _OPTION_TYPES = option_types()
 _POINTS = Annotated[
     tuple[tuple[float, float], ...], bool, "pairs of a batch and a weight, [[0, 0.8], [10_000, 0.2]]"
 ]
+_OF_SERVED = ("source", "output", "skip")
+"""Sections and keys of a job whose batches are served."""
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 
 
@@ -176,7 +179,24 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
         return SourceSection()
     if "source" not in tables:
         job_file.fail("source", "there is no [source]; its paths say what to read")
+    if "served" in _table(tables, "source", job_file):
+        return SourceSection(served=_served(tables, job_file))
     return _one_source("source", tables, job_file)
+
+
+def _served(tables: Mapping[str, Any], job_file: JobFile) -> ServedSection:
+    """Return the keys of a source that servers serve; raise JobError for settings that their job has."""
+    sections = {name: name for name, table in tables.items() if name not in _OF_SERVED and table != {}}
+    own = {one.name for one in keys_of(ServedSection)}
+    known = {one.name for one in keys_of(SourceSection)} | {*_OF_STORE, *FORMATS}
+    keys = {f"source.{key}": key for key in _table(tables, "source", job_file) if key in known - own}
+    for full, name in {**keys, **sections}.items():
+        job_file.fail(
+            full,
+            f"{name} is given next to source.served: the batches are made by servers\n"
+            f"  write {name} in the job of the servers",
+        )
+    return _section(ServedSection, "source", tables, job_file)
 
 
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:

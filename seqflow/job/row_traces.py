@@ -18,10 +18,10 @@ from seqflow.identity.differences import listed
 from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
 from seqflow.job.job import Job
-from seqflow.job.opening import open_batches
+from seqflow.job.opening import OF_SERVERS, loaders_of, open_batches
 from seqflow.job.sections import NetSection
 from seqflow.json_schema import is_count, matches_schema
-from seqflow.loader import Loader, Mix
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.making import Trace
 from seqflow.net import Net
 from seqflow.output.output_file import OutputFile
@@ -54,10 +54,12 @@ def made_by_of(job: Job, target: Target) -> dict[str, Any] | None:
     return dict(json.loads(json.dumps(found, default=str)))
 
 
-def open_traceable(job: Job) -> Loader | Mix:
+def open_traceable(job: Job) -> EpochBatches:
     """Return the batches of a job to trace them; raise JobError for a balance, whose steps depend on where
-    parts end.
+    parts end, and for batches of servers.
     """
+    if job.source.served is not None:
+        raise JobError(f"source.served: the rows of these batches are known to their servers\n  {OF_SERVERS}")
     if job.batch.balance is not None:
         raise JobError(
             "trace: the job has a balance, which deals rows again in each part, expected one without\n"
@@ -167,7 +169,7 @@ def _job_of(target: Path | str, manifest: Mapping[str, Any]) -> Job:
     return Job.read(job_file, made_by["set"])
 
 
-def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, int]:
+def _batch_of(loader: EpochBatches, file: OutputFile, row: int) -> tuple[int, int]:
     """Return the number of the batch that a row of a file belongs to, and its row in the batch."""
     if file.batches is not None:
         loader.load_state_dict({**loader.state_dict(), **file.batches.start})
@@ -182,11 +184,12 @@ def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, in
 
 
 def _traces(
-    job: Job, loader: Loader | Mix, number: int, row: int, opened: Callable[[Job], Loader | Mix]
+    job: Job, loader: EpochBatches, number: int, row: int, opened: Callable[[Job], EpochBatches]
 ) -> list[Trace]:
     """Return the origin of a row of a batch that was written; `opened` opens the same files for another job."""
     if job.net.net is not None or job.net.file is not None:
-        net = loader.net if isinstance(loader, Loader) else loader.loaders[0].net
+        first, *_ = loaders_of(loader).values()
+        net = first.net
         before = opened(replace(job, net=NetSection())).batch_at(number)
         numbers = executor.row_numbers(net, before) if isinstance(net, Net) else None
         if numbers is None or row >= len(numbers):

@@ -16,11 +16,12 @@ from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
 from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
-from seqflow.job.repair import check_complete
-from seqflow.loader import Loader, Mix, Stats
+from seqflow.loader import Loader, Stats
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 from seqflow.output.lock import require_locks
+from seqflow.output.output_names import check_intact
 from seqflow.output.target import Target
 from seqflow.providers.bad_files import BadFileList
 
@@ -73,8 +74,6 @@ class Report:
     """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
     verdict: Mapping[str, Any] | None = None
     """Facts of `loader.verdict()`: the limit of the run, and times. None if other processes made the batches."""
-    damaged: tuple[Path | str, ...] = ()
-    """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
     """Accepted differences from the run that was resumed."""
     appended: tuple[str, ...] = ()
@@ -157,13 +156,13 @@ def run(
 
 def _curated(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     target: Target | None,
     progress: Progress | None,
     *,
     overwrite: bool,
     **options: bool,
-) -> Loader | Mix:
+) -> EpochBatches:
     """Write the keys of the rows, or what a killed run has left of them; return the loader of the rows that stay."""
     if target is not None:  # the job itself is told apart from others first
         earlier_run(target, describe(job, loader), overwrite=overwrite, **options)
@@ -178,7 +177,6 @@ class _Result(NamedTuple):
     files: list[OutputFile]
     counts: dict[str, Any]
     outcome: Outcome
-    damaged: list[OutputFile]
     changes: tuple[str, ...]
     worker_memory: int = 0
     verdict: Mapping[str, Any] | None = None
@@ -188,7 +186,7 @@ class _Result(NamedTuple):
 
 def _write_output(
     job: Job,
-    loader: Loader | Mix,
+    loader: EpochBatches,
     output: OutputWriter,
     progress: Progress | None,
     append: bool,
@@ -207,28 +205,25 @@ def _write_output(
     earlier = None if target is None else earlier_run(target, known["job"], **options)
     if target is not None and earlier is not None:
         record = earlier.content
-        damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
-        if damaged:
-            record = output.reopen(record)
-        elif earlier.is_complete and new is not None and new.paths:
+        if earlier.is_complete:
+            check_intact(target.shown, target.damaged_files(record))
+        if earlier.is_complete and new is not None and new.paths:
             record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
-            return _Result(output.found(record), counts_in(record), "complete", [], ())
+            return _Result(output.found(record), counts_in(record), "complete", ())
     if new is not None and known is not facts:
         # first what the earlier run had to write, of the files that it had
         loader = loader_of_files(job, loader, new.paths, excluded=True)
     task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
-    return _Result(
-        files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, task.verdict, new
-    )
+    return _Result(files, task.counts, task.outcome, changes, task.peak_memory, task.verdict, new)
 
 
-def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
-    stats, curated = Stats(**found.counts), {} if isinstance(loader, Mix) else loader.source.dropped
+def _report(found: _Result, loader: EpochBatches, output: OutputWriter, seconds: float) -> Report:
+    stats, curated = Stats(**found.counts), loader.source.dropped if isinstance(loader, Loader) else {}
     filtered_by = stats.filtered_by
     for rule, count in curated.items():  # rows that the source leaves out are counted as those of `where`
         filtered_by["where"] -= count
@@ -241,7 +236,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         reasons=stats.reasons,
         filtered_by=dict(+filtered_by),
         filtered_by_condition=stats.filtered_by_condition,
-        too_short={} if isinstance(loader, Mix) else loader.source.too_short,
+        too_short=loader.source.too_short if isinstance(loader, Loader) else {},
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),
@@ -249,7 +244,6 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         output_bytes=sum(file.nbytes for file in found.files),
         outcome=found.outcome,
         verdict=found.verdict,
-        damaged=tuple(map(output.place, found.damaged)),
         changes=found.changes,
         appended=() if found.new is None else found.new.paths,
     )

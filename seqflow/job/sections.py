@@ -27,6 +27,30 @@ class StoreSection:
     """Most bytes of that folder (default: 16 GiB)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedSection:
+    """Keys of [source] in the job of a trainer whose batches are made by servers, in place of all others: the
+    arguments of `sf.served`. All that decides batches is in the job of the servers.
+    """
+
+    served: str | tuple[str, ...]
+    """Servers: `"flight://a:8815,b:8815"`, or a list; with TLS `flight+tls://`."""
+    token_file: PathText | None = None
+    """File with the token that the servers expect."""
+    tls_root: PathText | None = None
+    """File of the root certificate (PEM); None takes those of the system."""
+    ahead: ByteSize = "64 MiB"
+    """Most bytes of batches that are read ahead."""
+    timeout: float = 60
+    """Seconds to wait for a server, at most a day."""
+    rank: int | None = None
+    """Rank of this process; None takes that of the environment, as in `Ranks`."""
+    world_size: int | None = None
+    """Number of ranks; None takes that of the environment, else 1."""
+    tail: Literal["drop", "pad", "repeat"] = "drop"
+    """Treatment of an incomplete last round of ranks, as in `Ranks`."""
+
+
 @hides_credentials
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSection:
@@ -67,6 +91,8 @@ class SourceSection:
     """Options of the format, of its section."""
     store: StoreSection = field(default_factory=StoreSection, metadata={"is_key": False})
     """How to get to files in a store."""
+    served: "ServedSection | None" = field(default=None, metadata={"is_key": False})
+    """Servers that make the batches, in place of all other keys."""
 
     def settings(self) -> dict[str, Any]:
         """Return the values of its keys and of all options of formats, by name, in the form in which runs are

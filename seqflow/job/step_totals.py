@@ -8,6 +8,7 @@ import numpy as np
 from seqflow.errors import JobError
 from seqflow.expression import Expression
 from seqflow.loader import Loader, Mix
+from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.making import PREFIX, LoadedBatch
 from seqflow.loader.run.pipeline import empty_rows
 from seqflow.record import Record
@@ -15,7 +16,7 @@ from seqflow.record import Record
 _MOST = np.iinfo(np.int64).max
 
 
-def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
+def total_columns(loader: EpochBatches) -> dict[str, np.dtype[Any]]:
     """Return name and dtype of the column of each total: int64, or float64 if its expression is a float.
 
     Raise the errors of `Loader` when an expression does not fit the prepared rows.
@@ -23,7 +24,9 @@ def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
     totals = loader.pipeline.totals
     if totals is None:
         return {}
-    rows = empty_rows((loader.loaders[0] if isinstance(loader, Mix) else loader).recipe)
+    first = loader.loaders[0] if isinstance(loader, Mix) else loader
+    assert isinstance(first, Loader)
+    rows = empty_rows(first.recipe)
     totals.check(rows)
     found = {}
     for name, text in totals.texts.items():
@@ -33,7 +36,7 @@ def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
     return found
 
 
-def empty_batch(loader: Loader | Mix) -> Record | None:
+def empty_batch(loader: EpochBatches) -> Record | None:
     """Return a batch without rows, with the columns that are written; None if a net needs rows."""
     batch = loader.pipeline.empty_batch()
     if batch is None:

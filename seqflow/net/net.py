@@ -91,7 +91,7 @@ class Net:
         read = [name for step in self.steps for name in step.uses] + list(self.returned or ())
         return tuple(dict.fromkeys(name for name in read if name not in assigned))
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the tensors that the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)

@@ -141,6 +141,17 @@ class OutputNames:
         }
 
 
+def check_intact(shown: str, damaged: Sequence[OutputFile]) -> None:
+    """Raise JobError, which names the output at `shown`, when some of its files are damaged."""
+    if damaged:
+        names = [repr(file.path.name) for file in damaged]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        raise JobError(
+            f"output: files of {shown!r} are gone, or not as this job has written them: "
+            f"{', '.join(names[:5])}{more}\n  --overwrite begins again; or choose another output"
+        )
+
+
 def damaged_progress(progress: str) -> JobError:
     """Return the error of a progress record that cannot be read; `progress` is its place."""
     return JobError(

@@ -27,6 +27,7 @@ from seqflow.output.durable_files import remove_temporaries, sync_folder, writin
 from seqflow.output.file_writer import KIND_OF_SUFFIX, FileEncoding, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
+from seqflow.output.output_names import check_intact
 from seqflow.output.overwriting import overwritten
 from seqflow.output.stores.quarantine_copy import QuarantineCopy
 from seqflow.printable import printable_line
@@ -121,7 +122,7 @@ class Quarantine:
         pieces: Sequence[Mapping[str, Any]] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._copy = check_quarantine(path, files, options)
+        self._shown, self._copy = str(path), check_quarantine(path, files, options)
         self._path = path = Path(path) if self._copy is None else self._copy.path
         self._encoding = encoding_of(path)
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
@@ -131,8 +132,6 @@ class Quarantine:
                 f"quarantine: {foreign!r} is not a piece of {str(path)!r}: the progress file is damaged"
             )
         self._pieces = [OutputFile.from_json(path.parent, piece) for piece in pieces]
-        self._number: int | None = None
-        """Index of the damaged piece that is being written again."""
         self._writer: FileWriter | None = None
         self._is_published, self._publish_after = False, 0.0
         self._is_joined = False
@@ -167,8 +166,8 @@ class Quarantine:
         """Add bad rows, with the column of reasons."""
         if self._writer is None:
             self._acquire()
-            number = len(self._pieces) if self._number is None else self._number
-            self._writer = FileWriter(self._path, self._encoding, piece_path(self._path, number))
+            piece = piece_path(self._path, len(self._pieces))
+            self._writer = FileWriter(self._path, self._encoding, piece)
         self._writer.write(rows, len(self._writer.groups))
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None:
@@ -193,10 +192,8 @@ class Quarantine:
         if self._writer is not None:
             piece = self._writer.finish(committed_path(self._writer.piece), batches=batches)
             self._keep(piece)
-            at = len(self._pieces) if self._number is None else self._number
-            self._pieces[at : at + 1] = [piece]
+            self._pieces.append(piece)
             self._writer = None
-        self._number = None
 
     def _keep(self, piece: OutputFile) -> None:
         """Make a committed piece last."""
@@ -205,8 +202,17 @@ class Quarantine:
         else:
             self._copy.keep(piece)
 
-    def damaged(self, joined: Any) -> list[OutputFile]:
-        """Return the committed pieces that are missing or changed; none if the noted `joined` file is intact."""
+    def check(self, joined: Any) -> None:
+        """Raise JobError, and release the lock, when committed pieces are missing or changed, except when the noted
+        `joined` file is intact.
+        """
+        try:
+            check_intact(self._shown, self._damaged(joined))
+        except JobError:
+            self.leave()
+            raise
+
+    def _damaged(self, joined: Any) -> list[OutputFile]:
         if self._copy is not None:
             self._is_joined = matches_schema(joined, FORM) and self._copy.is_at(joined)
             return [] if self._is_joined else self._copy.damaged(self._pieces)
@@ -224,10 +230,6 @@ class Quarantine:
             for rows in groups_of([self._path], self._encoding):
                 self.write(rows)
             self.commit()
-
-    def write_again(self, piece: OutputFile) -> None:
-        """Write a damaged committed piece again; it ends with the next `commit`."""
-        self._number = self._pieces.index(piece)
 
     def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
         """Join the committed pieces into the file; `note` receives its description before that.
@@ -298,8 +300,7 @@ class NoQuarantine:
     def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
         return []
 
-    def damaged(self, joined: Any) -> list[OutputFile]:
-        return []
+    def check(self, joined: Any) -> None: ...
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None: ...
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -30,7 +30,7 @@ from seqflow.output.file_writer import (
 )
 from seqflow.output.local_target import LocalTarget
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.output_names import OutputNames, damaged_progress, names_in
+from seqflow.output.output_names import OutputNames, check_intact, damaged_progress, names_in
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
@@ -112,8 +112,8 @@ class OutputWriter:
 
     # Continuing an earlier run
 
-    def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """Continue after the parts of a progress file; return the damaged ones, which must be written again."""
+    def resume(self, record: Mapping[str, Any]) -> None:
+        """Continue after the parts of a progress file; raise JobError when some of them are damaged."""
         target, self._begun = self._open_target, True
         names = target.names
         self._former, self._files = names.files(record["former"]), names.files(record["files"])
@@ -121,58 +121,14 @@ class OutputWriter:
         self._names, self._stale = record["columns"], record["stale"]
         self._partitions = record.get("partitions", {})
         target.keep_committed(self._files)
-        damaged = target.damaged_commits(record)
-        intact = [file for file in self._files if file not in damaged]
-        schema = target.schema_of(intact, RUN.kind if record["are_runs"] else names.kind)
+        check_intact(target.shown, target.damaged_commits(record))
+        schema = target.schema_of(self._files, RUN.kind if record["are_runs"] else names.kind)
         if schema is None and self._former and not self.arrangement:
             schema = target.schema_of_final(self._former[0])
         self._writer.earlier_schema = schema
-        return damaged
-
-    def first_of(self, span: Batches) -> int:
-        """Return the number of the first committed file of these batches."""
-        first = next(at for at, file in enumerate(self._files) if file.batches == span)
-        return len(self._former) + first
-
-    def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
-        """Replace some committed files by writing their batches again."""
-
-        def make() -> None:
-            for batch in batches:
-                self.write(batch)
-            if self._writer.groups.is_empty:
-                self._writer.groups.write_group()  # an empty one
-            self._close_part(span)
-
-        self.replace(span, make)
-
-    def replace(self, span: Batches, make: Callable[[], None]) -> None:
-        """Replace the committed files of some batches by those that `make` commits."""
-        before = [file for file in self._files if file.batches != span]
-        first = self.first_of(span) - len(self._former)
-        old, later = self._files[first : len(self._files) - len(before) + first], before[first:]
-        self._files = before[:first]
-        self._count_groups()
-        make()
-        made = self._files[first:]
-        # equal rows and groups are enough to keep the numbers of later row groups; the bytes may differ
-        if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:
-            raise JobError(
-                f"output: {old[0].path.name!r} was damaged, and its batches now give other rows\n"
-                "  start again with --overwrite"
-            )
-        self._files += later
-        self._count_groups()
-        self._num_noted = None  # so that the next note replaces the whole progress file
 
     def _count_groups(self) -> None:
         self._writer.groups.count = sum(len(file.groups) for file in (*self._former, *self._files))
-
-    def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn a complete output with damaged parts into a sealed one, whose parts are installed again."""
-        record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": [], "former": []}
-        self._open_target.save_progress(record)
-        return record
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Return the files of a complete output; remove the files that a killed run has left next to them."""

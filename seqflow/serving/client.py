@@ -398,10 +398,17 @@ class ServedStats(Stats):
     the servers.
     """
 
-    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    """Counts of each server by its address, for all its clients; `error` if it does not answer."""
-    failures: int = 0
-    """Number of times that a server failed, and another one was asked."""
+    asked: Servers | None = field(default=None, repr=False)
+
+    @property
+    def servers(self) -> dict[str, dict[str, Any]]:
+        """Counts of each server by its address, for all its clients; `error` if it does not answer."""
+        return {} if self.asked is None else self.asked.each("stats")
+
+    @property
+    def failures(self) -> int:
+        """Number of times that a server failed, and another one was asked."""
+        return 0 if self.asked is None else self.asked.failures
 
 
 class ServedLoader(EpochBatches):
@@ -442,8 +449,7 @@ class ServedLoader(EpochBatches):
         """Return the counts of the last iteration so far, and those of the servers."""
         found = super().stats()
         own = {one.name: getattr(found, one.name) for one in fields(Stats) if one.init}
-        servers = self.pipeline.servers
-        return ServedStats(**own, servers=servers.each("stats"), failures=servers.failures)
+        return ServedStats(**own, asked=self.pipeline.servers)
 
 
 @checked()

@@ -1,7 +1,8 @@
-"""What was committed is verified before it counts: a part that is gone or changed is named, and made again."""
+"""What was committed is verified before it counts: a part that is gone or changed is named, and nothing is made of it."""
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -145,30 +146,32 @@ def hidden(folder: Path) -> list[Path]:
 @pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), list(DAMAGES)))
-def test_resuming_makes_damaged_parts_again(
+def test_resuming_names_damaged_parts(
     folder: Path, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     want, job = expected(folder, output), job_of(folder, output)
     die(job, "append_progress", 2, monkeypatch)
     pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
     parts = [path for path in hidden(folder) if path not in pieces]
-    before = {path: path.read_bytes() for path in parts}
     DAMAGES[damage](parts[1], parts[0])
-    report = run(job, resume=True)
-    changed = [path for path, was in before.items() if path != parts[1] and damage == "swapped"] or parts[1:2]
-    assert {f".{path.name}.done" for path in report.damaged} >= {path.name for path in changed[:1]}
+    name = re.escape(parts[1].name.removeprefix(".").removesuffix(".done"))
+    with pytest.raises(JobError, match=rf"gone, or not as this job .*{name}.*\n  --overwrite begins again"):
+        run(job, resume=True)
+    assert run(job, overwrite=True).outcome == "new"
     assert content(folder) == want
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut", "swapped"])
-def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
+def test_resuming_names_damaged_pieces_of_the_quarantine(
     folder: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     want, job = expected(folder, "parquet"), job_of(folder, "parquet")
     die(job, "append_progress", 2, monkeypatch)
     pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
     DAMAGES[damage](pieces[1], pieces[0])
-    run(job, resume=True)
+    with pytest.raises(JobError, match=r"files of '.*bad\.parquet' are gone, or not .*part-00001"):
+        run(job, resume=True)
+    assert run(job, overwrite=True).outcome == "new"
     assert content(folder) == want
 
 
@@ -190,7 +193,12 @@ def test_a_run_that_ended_among_its_last_steps_is_verified_too(
         path for path in (folder / "o").rglob("*") if path.suffix in (".parquet", ".arrow")
     )
     DAMAGES[damage](parts[-1], parts[0])
-    run(job, resume=True)
+    if where == "sync":  # no part is noted yet, so none counts
+        run(job, resume=True)
+    else:
+        with pytest.raises(JobError, match="gone, or not as this job has written them"):
+            run(job, resume=True)
+        run(job, overwrite=True)
     assert content(folder) == want
 
 
@@ -199,8 +207,9 @@ def test_a_run_that_ended_among_its_last_steps_is_verified_too(
 @pytest.mark.parametrize(
     ("output", "damage"), _pairs(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
 )
-def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
-    folder: Path, output: str, damage: str
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_damaged_part_of_a_complete_output_is_named(
+    folder: Path, output: str, damage: str, resume: bool
 ) -> None:
     job = job_of(folder, output)
     files = run(job).files
@@ -208,11 +217,10 @@ def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
     DAMAGES[damage](files[1], files[0])
     damaged = files[1].name
     with pytest.raises(
-        JobError, match=rf"gone, or not as this job has written them: .*{damaged}.*\n  --resume"
+        JobError, match=rf"gone, or not as this job has written them: .*{damaged}.*\n  --overwrite begins"
     ):
-        run(job)
-    report = run(job, resume=True)
-    assert files[1] in report.damaged
+        run(job, resume=resume)
+    run(job, overwrite=True)
     assert content(folder) == want
     assert run(job).outcome == "complete"
 
@@ -260,44 +268,10 @@ def test_a_single_file_that_was_changed_is_not_taken_for_ours(
     [file] = run(job).files
     want = content(folder)
     DAMAGES[damage](file, file)
-    with pytest.raises(JobError, match=r"out\.parquet'.*\n  --overwrite replaces it"):
+    with pytest.raises(JobError, match=r"out\.parquet'.*\n  --overwrite .*; or choose another output"):
         run(job, resume=resume)
     run(job, overwrite=True)
     assert content(folder) == want
-
-
-def test_only_damaged_parts_are_made_again(folder: Path) -> None:
-    job = job_of(folder, "parquet")
-    files = run(job).files
-    files[2].unlink()
-    before = {file: file.stat().st_ino for file in files if file.exists()}
-    assert run(job, resume=True).damaged == (files[2],)
-    assert {file: file.stat().st_ino for file in before} == before
-
-
-def test_a_run_that_ends_while_parts_are_made_again_goes_on(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = job_of(folder, "parquet")
-    files = run(job).files
-    want = content(folder)
-    for at in (1, 2, 4):
-        files[1].unlink()
-        files[3].unlink()
-        calls = [0]
-
-        def replace(*names: Any, at: int = at, calls: list[int] = calls) -> None:
-            calls[0] += 1
-            if calls[0] == at:
-                raise Killed
-            os.rename(*names)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", replace)
-            with pytest.raises(Killed):
-                run(job, resume=True)
-        run(job, resume=True)
-        assert content(folder) == want
 
 
 def test_the_manifest_of_another_output_counts_for_nothing(folder: Path) -> None:

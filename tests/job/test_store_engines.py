@@ -8,9 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.job.repair import repair_output
 from stores import Bucket
 
 Tables = dict[str, Any]
@@ -134,31 +132,3 @@ def test_a_run_goes_on_in_another_way(folder: Path, bucket: Bucket, name: str) -
         bucket.delete(*bucket.keys())
         for part in range(2):
             bucket.put(f"in/in{part}.parquet", folder / f"in{part}.parquet")
-
-
-@pytest.mark.slow
-def test_workers_make_damaged_parts_again(
-    folder: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is left for this process to make."""
-    expected, settings = expected_of(folder, "packed"), {"workers": 2}
-    with pytest.raises(InterruptedError):
-        run(job(folder, "packed", bucket, settings), stop_after(30))
-    keys = [key for key in bucket.keys("out") if "part-" in key]
-    bucket.delete(keys[0])
-    bucket.put(keys[1], b"others have written this")
-    left: list[list[Any]] = []
-
-    def repair(*arguments: Any) -> None:
-        left.append(arguments[3])
-        repair_output(*arguments)
-
-    monkeypatch.setattr("seqflow.job.job_run.repair_output", repair)
-    report = run(job(folder, "packed", bucket, settings), resume=True)
-    assert (report.outcome, left, len(report.damaged)) == ("resumed", [[]], 2)
-    assert objects(bucket) == expected
-    bucket.put("out/part-00002.parquet", b"after the end")
-    with pytest.raises(JobError, match="part-00002"):
-        run(job(folder, "packed", bucket, settings))
-    assert len(run(job(folder, "packed", bucket, settings), resume=True).damaged) == 1
-    assert objects(bucket) == expected

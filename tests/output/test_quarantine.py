@@ -84,7 +84,7 @@ def test_pieces_are_joined_in_order_wherever_they_were_written(tmp_path):
     assert ids_in(path) == [1, 2, 3, 4]
 
 
-def test_a_damaged_piece_is_written_again_in_its_place(tmp_path):
+def test_a_damaged_piece_is_named(tmp_path):
     path = tmp_path / "bad.parquet"
     file = Quarantine(path)
     for one in (1, 2):
@@ -92,13 +92,10 @@ def test_a_damaged_piece_is_written_again_in_its_place(tmp_path):
         file.commit(batches(one, one + 1))
     first = next(one for one in tmp_path.iterdir() if "part-00000" in one.name)
     first.unlink()
-    (damaged,) = file.damaged(None)
-    file.write_again(damaged)
-    file.write(bad(7))
-    file.commit(damaged.batches)
-    file.install()
-    file.leave()
-    assert ids_in(path) == [7, 2]
+    with pytest.raises(
+        JobError, match=r"bad\.parquet' are gone, or not .*part-00000.*\n  --overwrite begins"
+    ):
+        file.check(None)
 
 
 def test_a_progress_file_cannot_name_other_files_as_pieces(tmp_path):
@@ -108,9 +105,5 @@ def test_a_progress_file_cannot_name_other_files_as_pieces(tmp_path):
 
 def test_a_run_that_writes_no_bad_rows_has_no_pieces():
     file = NoQuarantine()
-    assert (file.num_pieces, file.pieces(), file.damaged(None), file.attempts_folder("x")) == (
-        0,
-        [],
-        [],
-        None,
-    )
+    file.check(None)
+    assert (file.num_pieces, file.pieces(), file.attempts_folder("x")) == (0, [], None)

@@ -17,6 +17,7 @@ CASES = {
     "packed": {},
     "streams": {"streams": 4},
     "no index": {"index": None},
+    "streams without index": {"streams": 4, "index": None, "batch": 6},
     "balance": {
         "batch": sf.TokenBudget(600, lengths="tokens", balance=sf.Balance(group=4, pool=4, linear=2000))
     },

@@ -388,6 +388,8 @@ class WindowBatches:
     """int64[B, 5]: a BatchSize for each."""
     cut: Collection[str] = field(init=False)
     """Lengths of `columns`."""
+    before_net: tuple[WindowBatches, tuple[int, ...]] | None = field(init=False, default=None)
+    """Kept by who makes the batches: the same ones with the results of these steps of the net that runs on them."""
 
     def __post_init__(self) -> None:
         self.cut = {one.lengths for one in self.columns}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -89,8 +90,15 @@ class PaddedColumn(NamedTuple):
     dtype: DType
     fill: Any
     mask: str
-    sizes: str
-    """Names of the tensors added with it."""
+    sizes: str | None
+    """Names of the tensors added with it; no sizes for a step of a net: it leaves the lengths as they are."""
+
+
+class StepPads(NamedTuple):
+    """The steps of a net that only pad columns of its batches, by number, and the columns that they pad."""
+
+    steps: tuple[int, ...]
+    columns: tuple[PaddedColumn, ...]
 
 
 TakenRows = tuple[Array, dict[str, ChildRanges], BatchMemory | None]
@@ -103,6 +111,17 @@ class Padding:
     A column `c` gives the tensors `c`, `c.mask` and `c.lengths`; other columns are as in `RowSource.take`. The
     names in `pads` are those of list columns of numbers, or of tensors with rows below the record's rows.
     """
+
+    @classmethod
+    def of_steps(cls, source: RowSource, columns: Sequence[PaddedColumn]) -> Padding:
+        """Return one that makes batches before a net: with the results of its steps, and the lengths that they read.
+
+        Of the values, batches have dtype and shape alone.
+        """
+        padding = cls(source, {})
+        padding.columns = [*columns]
+        padding.without = {column.values for column in columns}
+        return padding
 
     def __init__(self, source: RowSource, pads: Mapping[str, Pad]) -> None:
         self.source = source
@@ -153,10 +172,16 @@ class Padding:
                 of[column.name] = one.padded
                 if one.mask is not None:
                     of[column.mask] = one.mask
+                if column.sizes is None:
+                    of[column.values] = self._shape_of(column, one.sizes)
+                    continue
                 of[column.sizes] = (
                     np.minimum(one.sizes, one.padded.shape[1]) if column.pad.truncate else one.sizes.copy()
                 )
-            parents |= dict.fromkeys([column.name, *([column.mask] if column.pad.mask else ()), column.sizes])
+            added = (column.name, column.mask if column.pad.mask else None, column.sizes)
+            parents |= {name: None for name in added if name is not None}
+            if column.sizes is None:
+                parents[column.values] = column.lengths
         dictionaries = self._dictionaries
         if without:
             dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors[0]}
@@ -188,6 +213,14 @@ class Padding:
             raise OpError(
                 f"pad: {column.name} has the value {error.value}, which {column.dtype} cannot hold"
             ) from None
+
+    def _shape_of(self, column: PaddedColumn, sizes: Array) -> Array:
+        """Return an array with the dtype and shape of the values of a column, all of them one element of memory."""
+        chunks, count = self.source.chunks[column.values], int(sizes.sum())
+        one = np.zeros(1, chunks.dtype)
+        return np.ndarray(
+            (count, *chunks.row_shape), chunks.dtype, one, strides=(0,) * (1 + len(chunks.row_shape))
+        )
 
     def _check_names(self) -> None:
         """Raise BatchPlanError when a padded column would take the name of another tensor."""
@@ -327,6 +360,14 @@ class WindowRows:
     def _are_views(self) -> bool:
         """Whether consecutive rows are taken as views of the records."""
         return self.order is None and not self.pads
+
+    def padded_by(self, columns: Sequence[PaddedColumn]) -> WindowRows:
+        """Return the same rows, whose batches have the results of steps that pad columns, as in
+        `Padding.of_steps`.
+        """
+        found = copy(self)
+        found._padding = Padding.of_steps(self.source, columns)
+        return found
 
     @property
     def source(self) -> RowSource:

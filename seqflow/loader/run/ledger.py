@@ -21,7 +21,6 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.run.timings import Timings
 from seqflow.output.file_writer import KIND_OF_SUFFIX
-from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
 from seqflow.printable import without_values
 from seqflow.providers import Block
@@ -491,15 +490,6 @@ class BadRowHandler:
             path = os.path.expanduser(policy.path)
             self.file = file = Quarantine(path, files, pieces, policy.storage_options)
             self.write = lambda rejected: file.write(rejected.table())
-
-    def again(self, piece: OutputFile | None) -> BadRowHandler:
-        """Return a handler for rows that are already counted; until the next commit it writes those of a
-        damaged piece.
-        """
-        if piece is None or isinstance(self.file, NoQuarantine):
-            return BadRowHandler()
-        self.file.write_again(piece)
-        return BadRowHandler(write=self.write)
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]

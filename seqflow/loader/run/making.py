@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,9 +14,11 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.packed import Packed
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.shares import shared
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
+from seqflow.loader.run.step_pads import padded_early
 from seqflow.loader.run.tasks import BatchTask
 from seqflow.loader.run.timings import Timer
 from seqflow.loader.run.windows import (
@@ -98,6 +100,17 @@ class BatchMaker:
         self, task: BatchTask, memory: BatchMemory | None, batch: Record | None, timer: Timer
     ) -> BatchResult:
         """Return a batch, which may have been made together with others, after its net."""
+        batches, done = self._before_net(task)
+        if done:
+            try:
+                batch = batches.make(task.number, memory) if batch is None else batch
+                with self._stats.timings.time("net", timer):
+                    batch = self._net_of(task, done=done)(batch)
+                if self._numbered:
+                    set_field(batch, "number", task.batch)
+                return BatchResult(task, batch, None, memory)
+            except Exception:
+                batch = None  # made again as it is without steps that are done: for the error of the net, and its row
         if batch is None:
             batch = task.batches.make(task.number, memory)
         if task.fill == "pad":
@@ -125,12 +138,28 @@ class BatchMaker:
     ) -> Sequence[Record | None]:
         """Return the batches if one window plans them all; None for each that must be made alone."""
         batches = tasks[0].batches
-        if len(tasks) > 1 and all(task.batches is batches for task in tasks):
+        if len(tasks) > 1 and all(task.batches is batches and task.fill != "pad" for task in tasks):
             try:
-                return batches.make_all([task.number for task in tasks], memories)
+                return self._before_net(tasks[0])[0].make_all([task.number for task in tasks], memories)
             except (SeqflowError, MemoryError):
                 pass  # made one by one, the batches before the bad one are handed out first
         return [None] * len(tasks)
+
+    def _before_net(self, task: BatchTask) -> tuple[WindowBatches, tuple[int, ...]]:
+        """Return the batches that `net` gets, and the steps whose results they have: those that pad columns."""
+        net, batches = self._net, task.batches
+        if not isinstance(net, Net) or self._shares or task.fill == "pad":
+            return batches, ()
+        if batches.before_net is None:
+            batches.before_net = padded_early(batches, net)
+        return batches.before_net
+
+    def _net_of(
+        self, task: BatchTask, chosen: Array | None = None, done: Collection[int] = ()
+    ) -> Callable[[Record], Record]:
+        """Return `net` as it runs on a batch, or on the rows of it that are chosen."""
+        seed = task.seed or (task.windows[0].window.number, task.row.inside)
+        return self._windows.net_of(*seed, self._epoch, self._keys(task, chosen), done)
 
     def _memory(self) -> BatchMemory | None:
         if not self._reuse:
@@ -166,10 +195,9 @@ class BatchMaker:
         """
         assert made.batch is not None
         task = made.task
-        seed = task.seed or (task.windows[0].window.number, task.row.inside)
 
         def net(record: Record, chosen: Array | None = None) -> Record:
-            run = self._windows.net_of(*seed, self._epoch, self._keys(task, chosen))
+            run = self._net_of(task, chosen)
             return run(record if chosen is None else shared(record, self._shares))
 
         try:

@@ -128,15 +128,6 @@ class Pipeline:
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
 
-    def for_parts(self) -> "Pipeline":
-        """Return the same pipeline for another process, which makes parts that it is sent: without files,
-        threads or index.
-        """
-        recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
-        return Pipeline(
-            recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
-        )
-
     def as_member(self, number: int, counted: Collection[str], *, of_rows: bool) -> "Pipeline":
         """Return the same pipeline as a source of a mix, with a number of its own, by which its order differs
         from those of the others. Totals are made of the tensors `counted`.

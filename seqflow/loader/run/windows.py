@@ -1,6 +1,6 @@
 """Windows in memory: slices are read and prepared, without rows that fail, then ordered, and batches planned."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -679,11 +679,17 @@ class WindowMaker:
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))
 
     def net_of(
-        self, window: int, number: int, epoch: int, keys: Array | None = None
+        self, window: int, number: int, epoch: int, keys: Array | None = None, done: Collection[int] = ()
     ) -> Callable[[Record], Record]:
-        """Return `net` as it runs on batch `number` of a window; `keys` are those of its rows."""
-        assert self.recipe.net is not None
-        return partial(apply, self.recipe.net, reseed=self._draws(epoch, NET, (window, number), keys))
+        """Return `net` as it runs on batch `number` of a window; `keys` are those of its rows.
+
+        The batch has the results of the steps `done`.
+        """
+        net, reseed = self.recipe.net, self._draws(epoch, NET, (window, number), keys)
+        assert net is not None
+        if isinstance(net, Net) and done:
+            return partial(executor.run_rest, net, done=done, reseed=reseed)
+        return partial(apply, net, reseed=reseed)
 
     def _draws(
         self, epoch: int, purpose: int, numbers: tuple[int, int], keys: Array | None

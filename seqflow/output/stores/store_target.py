@@ -256,6 +256,8 @@ class StoreTarget:
 
     def note(self, key: str, value: Any) -> None:
         self._spool.later(self._append, Change(set={key: value}), ())
+        # what is noted counts as done by whatever follows, such as the removal of the pieces of a joined file
+        self._spool.wait()
 
     # The end
 
@@ -269,7 +271,7 @@ class StoreTarget:
         if damaged := self._damaged(parts):
             raise JobError(
                 f"output: {shown(self.place(damaged[0]))!r} is not as it was written: something else has changed or "
-                "removed it\n  --resume writes it again"
+                "removed it\n  --overwrite begins again"
             )
         before = self._manifests()
         if not self.names.is_file or "job" in content:
