@@ -134,7 +134,7 @@ class PackedTrees(NamedTuple):
     places: Array
     """int64[K]: the places that are not padding."""
     tensors: dict[str, Array]
-    """What tells the trees, by name."""
+    """Tensors that tell the trees, by name."""
 
 
 def packed_trees(

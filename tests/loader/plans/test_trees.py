@@ -454,7 +454,7 @@ def test_a_net_gets_a_batch_and_a_check_knows_its_shapes(folder, tmp_path):
 def test_a_killed_job_writes_the_same_trees(tmp_path):
     rows = rows_of(3, 400, longest=12)
     pq.write_table(table_of(rows), tmp_path / "a.parquet", row_group_size=40)
-    write_dying_job(tmp_path, '[source]\npaths = "?.parquet"', row="id", lists="rows", window="4 kB")
+    write_dying_job(tmp_path, '[source]\npaths = "?.parquet"', row="id", lists="rows", window="6 kB")
     job = tmp_path / "job.toml"
     plan = 'kind = "packed"\ncapacity = 16\nrows = 1\ncolumns = ["tokens"]\nshare = "prefix"\nmin_shared = 2'
     text = job.read_text().replace('kind = "rows"\nn = 16', plan)
