@@ -1,4 +1,4 @@
-"""docs/performance.md, its pictures and the table of the README, from one file of results.
+"""docs/performance.md, docs/performance-tables.md, pictures and the table of the README, from one file of results.
 
 python benchmarks/page.py       writes them anew from docs/performance.json
 """
@@ -6,6 +6,7 @@ python benchmarks/page.py       writes them anew from docs/performance.json
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from suites import SUITES
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "performance.json"
 PAGE = ROOT / "docs" / "performance.md"
+TABLES = ROOT / "docs" / "performance-tables.md"
 README = ROOT / "README.md"
 PICTURES = ROOT / "docs" / "pictures" / "growth"
+WRITTEN = "<!-- Written by `python -m benchmarks --page`; do not edit. -->"
 IN_README = (
     ("sum of 4M values in sequences", "ops", "lengths_sum 4M", "torch.segment_reduce"),
     ("pad 32,768 rows to 512", "ops", "pad 32768×512 int64, fresh", "zeros, assign by mask"),
@@ -38,6 +41,7 @@ def write() -> None:
     for name, picture in pictures(found).items():
         (PICTURES / name).write_text(picture, encoding="utf-8")
     PAGE.write_text(text(found), encoding="utf-8")
+    TABLES.write_text(tables(found), encoding="utf-8")
     README.write_text(with_table(README.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
@@ -53,15 +57,17 @@ def text(found: dict[str, Any]) -> str:
     bandwidth = ", ".join(f"{name} {speed:g}" for name, speed in machine["bandwidth"].items())
     compared = [row for row in found["rows"] if row["peers"]]
     faster = [row for row in compared if ratio(row) <= 1]
-    mean = math.exp(sum(math.log(ratio(row)) for row in compared) / len(compared))
     parts = [
         "# Performance",
-        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike:",
-        "`python -m benchmarks --page` writes `docs/performance.json`, this page, and the table of",
-        "the README. `python -m benchmarks --quick` takes two minutes.",
+        "",
+        WRITTEN,
+        "",
+        "After this page you know where seqflow is faster than what you use, and where it is slower. Figures are",
+        "ratios, time of ours divided by the time of the fastest peer: below 1 ours is faster. `--page` also writes",
+        "`docs/performance.json` and the table of the README; `python -m benchmarks --quick` takes two minutes.",
         "",
         f"Of {len(compared)} comparisons ours is as fast as the fastest peer or faster in {len(faster)}; the",
-        f"geometric mean of the ratios is {mean:.2f}.",
+        f"geometric mean of the ratios is {geometric_mean(compared):.2f}.",
         "",
         "* A peer does the whole work, on the same arrays; its result is compared with ours before it is timed.",
         "* All contenders of a row take turns, round by round, in one run; the fastest round of each counts. Only",
@@ -74,11 +80,22 @@ def text(found: dict[str, Any]) -> str:
         f"{packages}.",
         "",
     ]
-    for suite, title in SUITES.items():
-        rows = [row for row in found["rows"] if row["suite"] == suite]
-        if rows:
-            parts += [*section(suite, title, rows), ""]
     parts += [
+        "## Suites",
+        "",
+        "| suite | comparisons | a peer is faster in | geometric mean |",
+        "| --- | --- | --- | --- |",
+    ]
+    for _, title, rows in suites_of(found):
+        of_peers = [row for row in rows if row["peers"]]
+        slower = sum(map(is_slower, of_peers))
+        anchor = re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+        link = f"[{title}](performance-tables.md#{anchor})"
+        parts.append(f"| {link} | {len(of_peers)} | {slower} | {geometric_mean(of_peers):.2f} |")
+    parts += [
+        "",
+        "Each row is in [the tables](performance-tables.md), with the reason of each loss.",
+        "",
         "## Growth",
         "Lines are told apart by their dashes and by the names at their ends.",
         "",
@@ -86,6 +103,27 @@ def text(found: dict[str, Any]) -> str:
     for number, series in enumerate(found["series"]):
         parts += [f"![{series['name']}, {described(series)}](pictures/growth/{number}.svg)", ""]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def tables(found: dict[str, Any]) -> str:
+    """The page of all rows."""
+    lead = "After this page you know the times of each comparison of [performance](performance.md)."
+    parts = ["# Tables of performance", "", WRITTEN, "", lead, ""]
+    for suite, title, rows in suites_of(found):
+        parts += [*section(suite, title, rows), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def suites_of(found: dict[str, Any]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Name, title and rows of each suite that has rows."""
+    for suite, title in SUITES.items():
+        if rows := [row for row in found["rows"] if row["suite"] == suite]:
+            yield suite, title, rows
+
+
+def geometric_mean(rows: list[dict[str, Any]]) -> float:
+    """The geometric mean of the ratios of rows with peers; NaN of none."""
+    return math.exp(sum(math.log(ratio(row)) for row in rows) / len(rows)) if rows else math.nan
 
 
 def section(suite: str, title: str, rows: list[dict[str, Any]]) -> list[str]:
@@ -117,8 +155,8 @@ def ratio(row: dict[str, Any]) -> float:
     return float(row["ours"] / min(row["peers"].values()))
 
 
-def compared(ratio: float) -> str:
-    """How many times as fast ours is; from 0.96 to 1.04 no one can tell which is faster."""
+def in_words(ratio: float) -> str:
+    """Return how many times as fast ours is, in words; from 0.96 to 1.04 no one can tell which is faster."""
     return "a tie" if 0.96 <= round(ratio, 2) <= 1.04 else f"{1 / ratio:.1f} times as fast"
 
 
@@ -138,7 +176,7 @@ def with_table(readme: str, found: dict[str, Any]) -> str:
     lines = ["| work | peer | ours is |", "| --- | --- | --- |"]
     for title, suite, name, peer in IN_README:
         if (row := rows.get((suite, name))) and peer in row["peers"]:
-            lines.append(f"| {title} | {peer} | {compared(row['ours'] / row['peers'][peer])} |")
+            lines.append(f"| {title} | {peer} | {in_words(row['ours'] / row['peers'][peer])} |")
     machine = found["machine"]
     said = f"`python -m benchmarks`, {machine['date']}, {machine['processor']}: [all](docs/performance.md)."
     pattern = r"\| work \| peer \| ours is \|(?:.*\n)(?:\|.*\n)+\n`python -m benchmarks`.*\n"

@@ -6,7 +6,7 @@
 The scheduling is that of `seqflow.workers.in_order` itself, on a clock of its own: what runs, what waits for an
 earlier part, who is begun again or twice. Workers are simulated: a part takes a time drawn from a log-normal
 distribution (`--spread`), a worker dies so often, some parts take `--slow` times as long. The driver needs
-`--driver-ms` for each part that it sends and takes back. `--scale` prints the table of docs/guarantees.md.
+`--driver-ms` for each part that it sends and takes back. `--scale` prints the table of docs/scale.md.
 """
 
 import argparse

@@ -45,6 +45,7 @@ REFERENCE = {
         "seqflow.torch.block_diagonal_mask seqflow.torch.flex_block_mask seqflow.torch.cu_seqlens "
         "seqflow.torch.cu_seqlens_padded seqflow.torch.position_ids seqflow.torch.check_isolation"
     ),
+    "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }
 """The objects on each page of the reference, by its title."""
 INHERITING = ("Loader", "Mix")

@@ -1,6 +1,5 @@
 """Places of words and tokens in text, and labels of spans brought to tokens."""
 
-import re
 from unicodedata import combining, normalize
 
 import numpy as np
@@ -10,14 +9,19 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, compiled, from_strings, to_strings
+from seqflow.ops.shared.strings import (
+    LARGEST_GROWTH,
+    SPACES,
+    Errors,
+    NormalForm,
+    find_words,
+    from_strings,
+    to_strings,
+)
 from seqflow.ops.shared.tokenizers import check_special_tokens, encoder_of, offsets_of
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
 from seqflow.signature import File
-
-_SPACES = [chr(code) for code in range(0x3001) if chr(code).isspace()]
-"""White space as `str.split` knows it."""
 
 
 def _bound_places(ctx: InferenceContext) -> None:
@@ -43,23 +47,21 @@ def word_offsets(
     """Return where each word of a UTF-8 text starts and ends, in bytes of its own text.
 
     Words are what is between white space, as in Python's `str.split`, or between matches of `pattern`, a regular
-    expression (Python's, as in `split_text`); a match of nothing does not cut. `characters` counts characters instead
+    expression (RE2, as in `split_text`); a match of nothing does not cut. `characters` counts characters instead
     of bytes. An empty text has none. Bytes that are not UTF-8 are an error that names sequence and byte;
     `errors="replace"` puts U+FFFD in their place.
 
     >>> word_offsets(np.frombuffer(b"to be", np.uint8), np.array([5]))
     WordOffsetsResult(starts=array([0, 3]), ends=array([2, 5]), counts=array([2]))
     """
-    texts = to_strings(data, lengths, errors).to_pylist()
-    cuts = compiled(f"[{''.join(_SPACES)}]+" if pattern is None else pattern)
-    spans = [[(a, b) for a, b in _between(text, cuts) if a < b] for text in texts]
-    starts, ends, counts = _flat(spans)
-    return (starts, ends, counts) if characters else (*_as_bytes(texts, starts, ends, counts), counts)
-
-
-def _between(text: str, cuts: re.Pattern[str]) -> list[tuple[int, int]]:
-    matches = [match.span() for match in cuts.finditer(text) if match[0]]
-    return [*zip([0, *(b for _, b in matches)], [*(a for a, _ in matches), len(text)], strict=True)]
+    strings = to_strings(data, lengths, errors)
+    starts, ends, counts = find_words(strings, f"[{SPACES}]+" if pattern is None else pattern)
+    text, sizes = from_strings(strings)
+    first = kernels.expand(starts_of(sizes), counts)
+    if characters:  # those that start before each byte: bytes that go on one are 0b10……
+        before = np.append(0, np.cumsum((text & 0xC0) != 0x80))
+        starts, ends, first = before[starts], before[ends], before[first]
+    return starts - first, ends - first, counts
 
 
 def _flat(spans: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:

@@ -1,7 +1,5 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
-from typing import Any
-
 import numpy as np
 
 from seqflow import kernels
@@ -9,8 +7,15 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.slices import int64, surround
-from seqflow.ops.shared.strings import LARGEST_GROWTH, Errors, NormalForm, from_strings, to_strings
+from seqflow.ops.shared.slices import int64, move_sequences, surround
+from seqflow.ops.shared.strings import (
+    LARGEST_GROWTH,
+    Errors,
+    NormalForm,
+    find_words,
+    from_strings,
+    to_strings,
+)
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
@@ -175,9 +180,9 @@ def split_words(
 ) -> tuple[Array, Array, Array]:
     """Split UTF-8 text at white space (Unicode's), or at matches of `pattern`, which adds a level of lengths.
 
-    `pattern` is a regular expression (RE2) for the text between words. Words are never empty, so a text without words
-    has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts
-    U+FFFD in their place.
+    `pattern` is a regular expression (RE2) for the text between words; a match of nothing cuts, too. Words are never
+    empty, so a text without words has a count of 0. Bytes that are not UTF-8 are an error that names sequence and
+    byte; `errors="replace"` puts U+FFFD in their place.
 
     The mean length of words in bytes is `lengths_mean(lengths, counts)` of its results.
 
@@ -187,7 +192,10 @@ def split_words(
     import pyarrow.compute as pc
 
     strings = to_strings(_with_room(data), lengths, errors)
-    split = pc.utf8_split_whitespace(strings) if pattern is None else _split_at(strings, pattern, data)
+    if pattern is not None:
+        starts, ends, counts = find_words(strings, pattern, empty=True)
+        return move_sequences(from_strings(strings)[0], starts, ends - starts), ends - starts, counts
+    split = pc.utf8_split_whitespace(strings)
     words, sizes = from_strings(split.flatten())
     counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
     return words, sizes[sizes > 0], kernels.segment_reduce("sum", sizes > 0, counts)
@@ -198,23 +206,3 @@ def _with_room(data: Array) -> Array:
     roomy = np.zeros(len(data) + 1, np.uint8)
     roomy[:-1] = data
     return roomy[:-1]
-
-
-def _split_at(strings: Any, pattern: str, data: Array) -> Any:
-    """Return the strings split at matches of the pattern, which may be empty."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    # Arrow's split by a pattern never ends at an empty match, so matches are replaced by a mark first. The mark is a
-    # noncharacter of Unicode that does not occur in the text.
-    text = data.tobytes()
-    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
-    if mark is None:
-        raise OpError(
-            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
-        )
-    try:
-        marked = pc.replace_substring_regex(strings, pattern=pattern, replacement=mark)
-    except pa.ArrowInvalid as error:
-        raise OpError(f"pattern is {pattern!r}: {error}") from None
-    return pc.split_pattern(marked, pattern=mark)

@@ -9,7 +9,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.ops.shared.strings import Errors, compiled, join, to_strings
+from seqflow.ops.shared.strings import SPACES, Errors, cut_at, find_matches, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import NonNegative, Texts
@@ -152,9 +152,9 @@ def split_text(
     """Cut UTF-8 text at a delimiter, as Python's `str.split` does, which adds a level of lengths.
 
     `delimiter` is a text or a list of texts, "" cuts into characters, and None cuts at white space, without empty
-    pieces. `pattern` is a regular expression (Python's, whose classes as `\\w` and `\\d` are Unicode's; those of
-    `split_words`, RE2's, are ASCII's); a match of nothing does not cut. Empty pieces stay, unless `keep_empty` is
-    false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts; the rest stays
+    pieces. `pattern` is a regular expression (RE2, whose `\\w`, `\\d` and `\\s` are ASCII's; `\\pL` is a letter of
+    any script); a match of nothing does not cut. Empty pieces stay, unless `keep_empty` is false, and with
+    `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts; the rest stays
     together. An empty text has one empty piece, or none. For white space alone `split_words` is faster.
 
     The share of lines that end in dots:
@@ -172,31 +172,28 @@ def split_text(
     by_space, by_character = delimiter is None and pattern is None, delimiter == ("",)
     if delimiter is not None and "" in delimiter and not by_character:
         raise OpError("delimiter has an empty text next to others, expected texts of at least one character")
-    regex = r"\s+" if by_space else "|".join(map(re.escape, delimiter or ())) if pattern is None else pattern
-    cuts = compiled(regex if not by_character else "(?s)(?<=.)(?=.)")
-    most = -1 if max_splits is None else max_splits
-    drops = not keep_empty or by_space
-    found, counts = [], []
-    for text in to_strings(data, lengths, errors).to_pylist():
-        pieces = _pieces(text.lstrip() if by_space else text, cuts, most, keep_delimiter, by_character)
-        if by_space and not pieces[-1]:  # white space at the end does not cut
-            del pieces[-1 - keep_delimiter :]
-        pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
-        found += pieces
-        counts.append(len(pieces))
-    return *join(found), np.array(counts, np.int64)
-
-
-def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool, by_nothing: bool) -> list[str]:
-    pieces, at = [], 0
-    for match in cuts.finditer(text):
-        if most == 0:
-            break
-        start, end = match.span()
-        if start == end and not by_nothing:
-            continue
-        pieces.append(text[at:start])
-        if keep_delimiter and end > start:
-            pieces.append(text[start:end])
-        at, most = end, most - 1
-    return [*pieces, text[at:]]
+    strings = to_strings(data, lengths, errors)
+    text, sizes = from_strings(strings)
+    offsets = kernels.lengths_to_offsets(sizes)
+    if by_character:
+        firsts = np.flatnonzero((text & 0xC0) != 0x80)  # bytes that go on a character are 0b10……
+        starts = ends = firsts[~np.isin(firsts, offsets)]
+        counts = np.diff(np.searchsorted(starts, offsets))
+    else:
+        regex = f"[{SPACES}]+" if by_space else pattern or "|".join(map(re.escape, delimiter or ()))
+        starts, ends, counts = find_matches(strings, regex)
+    of_text = kernels.lengths_to_segment_ids(counts)
+    leading = (starts == offsets[of_text]) & by_space  # none of the cuts that are counted
+    if max_splits is not None:
+        room = max_splits + kernels.segment_reduce("sum", leading, counts)
+        used = leading | (kernels.lengths_to_positions(counts) < room[of_text])
+        starts, ends, counts = starts[used], ends[used], kernels.segment_reduce("sum", used, counts)
+    starts, ends, counts = cut_at(offsets, starts, ends, counts)
+    is_delimiter = kernels.lengths_to_positions(counts) % 2 == 1
+    kept = (starts < ends) | ~(is_delimiter | (not keep_empty) | by_space | by_character)
+    kept &= ~is_delimiter | keep_delimiter
+    if by_space:
+        of_text = kernels.lengths_to_segment_ids(counts)
+        kept &= ~is_delimiter | (starts > offsets[of_text]) & (ends < offsets[of_text + 1])
+    sizes = (ends - starts)[kept]
+    return move_sequences(text, starts[kept], sizes), sizes, kernels.segment_reduce("sum", kept, counts)

@@ -1,6 +1,6 @@
 """Read what can be read of a source, and count the rows and the damaged files that are left out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,12 +41,6 @@ class LenientReader:
         self.rows += len({one.row for one in bad})
         self.files = self.files + ([] if damage is None else [damage])
         return table
-
-    def add(self, others: "Iterable[LenientReader]") -> "LenientReader":
-        """Add the counts of other blocks; return the sum."""
-        for other in others:
-            self.rows, self.files = self.rows + other.rows, self.files + other.files
-        return self
 
     def facts(self) -> dict[str, Any]:
         """Return the counts for JSON."""

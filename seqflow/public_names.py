@@ -27,6 +27,6 @@ ROOMS = {
 ops does not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy. Type checkers read them in
 `__init__.pyi`, which `python -m tools.stubs` writes."""
 PACKAGES = ("auto", "ops", "providers", "registry")
-OPTIONAL_PACKAGES = ("executor", "jax", "kernels", "torch")
+OPTIONAL_PACKAGES = ("executor", "jax", "kernels", "ray", "torch")
 """Modules that `dir` omits: few programs need them, or they need another library. The house's own imports ask for an
 attribute of the package first, and the error for a name that is not here searches all ops."""

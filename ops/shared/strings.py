@@ -1,6 +1,5 @@
 """Conversion of strings between two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -14,6 +13,9 @@ from seqflow.kernels.arrays import Array
 
 Errors = Literal["strict", "replace"]
 """Treatment of bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
+
+SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+"""White space as `str.split` knows it."""
 
 NormalForm = Literal["NFC", "NFKC", "NFD", "NFKD"]
 LARGEST_GROWTH = {"NFC": 3, "NFD": 3, "NFKC": 11, "NFKD": 11}
@@ -57,15 +59,57 @@ def from_strings(strings: Any) -> tuple[Array, Array]:
     return np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]], np.diff(offsets)
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression of Python; raise OpError when it is none."""
+def find_matches(strings: Any, pattern: str, *, empty: bool = False) -> tuple[Array, Array, Array]:
+    """Return where each match of a regular expression (RE2) starts and ends, and how many each string has.
+
+    Places are bytes of all strings joined. Matches of nothing are left out, unless `empty` asks for them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # Arrow gives no places of matches, so a mark is put before and after each: a noncharacter of Unicode, three bytes
+    # long, that does not occur in the strings.
+    text = from_strings(strings)[0].tobytes()
+    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
+    if mark is None:
+        raise OpError(
+            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
+        )
     try:
-        return re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        reason = str(error)
-    except RecursionError:
-        reason = "its parentheses are nested too deeply"
-    raise OpError(f"pattern is {shown(pattern)}: {reason}")
+        marked = pc.replace_substring_regex(strings, pattern, f"{mark}\\0{mark}")
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("Invalid regular expression: ")[2] or str(error)
+        raise OpError(f"pattern is {shown(pattern)}: {reason}") from None
+    first, second, third = np.frombuffer(mark.encode(), np.uint8)
+    values, lengths = from_strings(marked)
+    marks = np.flatnonzero((values[:-2] == first) & (values[1:-1] == second) & (values[2:] == third))
+    counts = np.diff(np.searchsorted(marks, kernels.lengths_to_offsets(lengths))) // 2
+    starts, ends = (marks - 3 * np.arange(len(marks))).reshape(-1, 2).T
+    is_found = (starts < ends) | empty
+    return starts[is_found], ends[is_found], kernels.segment_reduce("sum", is_found, counts)
+
+
+def cut_at(offsets: Array, starts: Array, ends: Array, counts: Array) -> tuple[Array, Array, Array]:
+    """Return where what lies between matches and in them starts and ends, in turn, and the number of both."""
+    last = np.cumsum(2 * counts + 2) - 1
+    first = last - 2 * counts - 1
+    bounds = np.empty(2 * (len(counts) + len(starts)), np.int64)
+    is_match = np.ones(len(bounds), bool)
+    is_match[first] = is_match[last] = False
+    bounds[first], bounds[last] = offsets[:-1], offsets[1:]
+    bounds[is_match] = np.stack([starts, ends], axis=1).ravel()
+    return np.delete(bounds, last), np.delete(bounds, first), 2 * counts + 1
+
+
+def find_words(strings: Any, pattern: str, *, empty: bool = False) -> tuple[Array, Array, Array]:
+    """Return where each text between matches starts and ends, unless it is empty, and how many each string has.
+
+    Places are bytes of all strings joined. Matches of nothing do not cut, unless `empty` says so.
+    """
+    offsets = kernels.lengths_to_offsets(from_strings(strings)[1])
+    starts, ends, counts = cut_at(offsets, *find_matches(strings, pattern, empty=empty))
+    is_word = (kernels.lengths_to_positions(counts) % 2 == 0) & (starts < ends)
+    return starts[is_word], ends[is_word], kernels.segment_reduce("sum", is_word, counts)
 
 
 def join(texts: list[str]) -> tuple[Array, Array]:

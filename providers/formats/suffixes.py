@@ -159,7 +159,7 @@ def _unknown(path: str) -> str:
     if form in ("TFRecord", "MDS"):
         found += ", but by a source of your own, as in docs/extending.md"
     if form in ("ORC", "Avro", "databases", "libsvm"):
-        found += ", but by another package, as in docs/recipes.md"
+        found += ", but by another package, as in docs/formats.md"
     if suffix == ".bin":
         found += ", but Megatron's .idx next to it can"
     if suffix == ".json":

@@ -42,9 +42,6 @@ def build_vocabulary(
     storage_option: job_options.StorageOption = None,
     input: job_options.JobInput = None,
     set_: job_options.JobSettings = None,
-    engine: job_options.Engine = None,
-    workers: job_options.Workers = None,
-    address: job_options.Address = None,
     overwrite: job_options.Overwrite = False,
     json: job_options.AsJson = False,
 ) -> None:
@@ -52,34 +49,34 @@ def build_vocabulary(
 
     The vocabulary is a constant for encode and encode_strings; its file also has the count of each key.
 
-    With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """
     from seqflow import providers
-    from seqflow.job import Job, scans
+    from seqflow.job import Job, prepared_keys
     from seqflow.output.durable_files import writing
     from seqflow.output.overwriting import check_new_file
     from seqflow.providers.lenient import LenientReader
     from seqflow.vocabulary import Vocabulary
+    from seqflow.vocabulary.counting import count, keys_of_column
 
     _check_output(output, overwrite)
     lenient = LenientReader()
-    settings = job_options.engine_settings(engine, workers, address)
     with progress_line(show=not json):
         if job_options.is_job(
             [source], kind, input, set_,
             schema=schema, bad_rows=bad_rows, bad_files=bad_files, storage_option=storage_option,
         ):  # fmt: skip
             job = Job.read_until_prepare(source, job_options.overrides_of(set_, input))
-            loader = scans.prepared_loader(job)
+            loader = prepared_keys.prepared_loader(job)
             check_new_file("output", output, loader.source)
-            counts = scans.count_prepared(job, loader, column, settings)
+            counts = prepared_keys.count_prepared(loader, column)
         else:
             job_options.import_kind(kind)
             provider = providers.open(
                 source, kind=kind, **job_options.open_options(schema, bad_files, storage_option)
             )
             check_new_file("output", output, provider)
-            counts, lenient = scans.count_column(provider, column, settings, bad_rows == "skip")
+            lenient = LenientReader.of(provider, bad_rows == "skip")
+            counts = count(keys_of_column(provider, column, lenient))
     vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +12,7 @@ from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from seqflow.job import Job
     from seqflow.loader import Loader
-    from seqflow.loader.order.index import Measured
 
 _ANY_PLAN = 1 << 62
 """Tokens of a batch that holds everything: lengths do not depend on the plan, only on its column."""
@@ -26,7 +21,10 @@ _ANY_PLAN = 1 << 62
 EXAMPLES = (
     ("seqflow index docs/ --lengths tokens", "Next to the data, where loaders with index=True look for it."),
     ("seqflow index job.toml --output docs.index", "For a job; its order.index is this file."),
-    ("seqflow index docs/ --lengths tokens --anew --workers 2", "Read all files again, in two processes."),
+    (
+        "seqflow index docs/ --lengths tokens --anew",
+        "Read all files again, also those that have not changed.",
+    ),
 )
 
 
@@ -49,9 +47,6 @@ def index(
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: job_options.JobInput = None,
     set_: job_options.JobSettings = None,
-    engine: job_options.Engine = None,
-    workers: job_options.Workers = None,
-    address: job_options.Address = None,
     anew: Annotated[
         bool, typer.Option("--anew", help="Read all files again, also those that have not changed.")
     ] = False,
@@ -59,34 +54,26 @@ def index(
 ) -> None:
     """Write a lengths index: batches are counted before reading.
 
-    If there is an index with the same settings, only new and changed files are read. With --workers N, N processes
-    read the data; with --engine ray, tasks of a Ray cluster do.
+    If there is an index with the same settings, only new and changed files are read.
     """
     from seqflow.loader import Loader, TokenBudget
 
-    job: Job | None
     of_files = {
         "where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files,
         "storage_option": storage_option,
     }  # fmt: skip
     if job_options.is_job(source, kind, input, set_, **of_files):
-        job, loader = _of_job(source[0], output, lengths, job_options.overrides_of(set_, input))
+        loader = _of_job(source[0], output, lengths, job_options.overrides_of(set_, input))
     else:
         job_options.import_kind(kind)
-        job, loader = None, Loader(
+        loader = Loader(
             source[0] if len(source) == 1 else source, kind=kind, where=where,
             **job_options.open_options(schema, bad_files, storage_option), bad_rows=bad_rows or "raise",
             batch=TokenBudget(_ANY_PLAN, lengths=lengths), index=output or True, threads=threads,
             rank=0, world_size=1,
         )  # fmt: skip
-    settings = job_options.engine_settings(engine, workers, address)
-    measure: Callable[[Measured], None] | None = None
-    if settings.has_workers:
-        from seqflow.job import scans
-
-        measure = partial(scans.measure, loader, job, settings)
     with progress_line(show=not json):
-        found = loader.pipeline.lengths_index(anew=anew, update=not anew, measure=measure)
+        found = loader.pipeline.lengths_index(anew=anew, update=not anew)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
         "blocks_read": loader.pipeline.num_indexed_blocks,
@@ -102,9 +89,7 @@ def index(
         )
 
 
-def _of_job(
-    path: str, output: Path | None, lengths: str | None, overrides: dict[str, Any]
-) -> tuple[Job, Loader]:
+def _of_job(path: str, output: Path | None, lengths: str | None, overrides: dict[str, Any]) -> Loader:
     from seqflow.errors import JobError
     from seqflow.job import Job
     from seqflow.job.opening import open_loader
@@ -117,4 +102,4 @@ def _of_job(
     loader = open_loader(job)
     if loader.index is None:
         raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
-    return job, loader
+    return loader

@@ -1,7 +1,7 @@
 """The counts of a run, and the memory of a process."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from seqflow.loader import Stats
@@ -28,6 +28,14 @@ def add_counts(stats: Stats, counts: Mapping[str, Any]) -> None:
     """Add the counts of a part to those of a run."""
     for name in COUNTED:
         setattr(stats, name, getattr(stats, name) + counts[name])
+
+
+def sum_of(some: Iterable[Mapping[str, Any]]) -> Stats:
+    """Return the sum of the counts of parts."""
+    stats = Stats()
+    for counts in some:
+        add_counts(stats, counts)
+    return stats
 
 
 def set_counts(stats: Stats, before: Mapping[str, Any], since: Stats) -> None:

@@ -506,7 +506,7 @@ def _files_of(handlers: Sequence[BadRowHandler]) -> list[Quarantine | NoQuaranti
 def reading(pipeline: Pipeline | MixPipeline, start: Place, **options: Any) -> Iterator[Iteration]:
     """Provide an iteration from a place on, with these options of a run; it counts windows when it opens them."""
     with closing(Workers(pipeline.threads)) as workers:
-        run_options = replace(RunOptions.of_some(len(pipeline.members), **options), workers=workers)
+        run_options = replace(RunOptions.of_some(len(pipeline.members)), workers=workers, **options)
         run: Run = pipeline.run(start, run_options)  # type: ignore[arg-type]
         try:
             yield Iteration(run, start, run_options)

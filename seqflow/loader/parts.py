@@ -1,7 +1,8 @@
 """An epoch in parts: made one after another in this process, or planned here and made by other processes."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -47,6 +48,21 @@ class PlannedPart:
 def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
     """Return the files of windows, in order."""
     return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
+
+
+def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
+    """Return consecutive parts as one, with the number of the first."""
+    windows = {one.number: one for part in parts for one in (*part.windows, *part.following)}
+    in_order = tuple(windows[number] for number in sorted(windows))
+    own = sum(len(part.windows) for part in parts)
+    return replace(
+        parts[0],
+        windows=in_order[:own],
+        following=in_order[own:],
+        is_full=parts[-1].is_full,
+        stop=parts[-1].stop,
+        stamps={path: stamp for part in parts for path, stamp in part.stamps.items()},
+    )
 
 
 def make_parts(
@@ -138,6 +154,20 @@ def _find(layout: StreamWindows, parts: Parts, count: int) -> None:
     while count and layout.counts == [None] and parts.stop(count - 1) is None:
         if layout.window((0, layout.num_found)) is None:
             return
+
+
+def loader_for_workers(loader: Loader) -> Loader:
+    """Return the loader for other processes, which make parts: it has no files if its source can be divided.
+
+    The values of dictionary columns are collected here, from all files. Raise ProviderError when they cannot be
+    known.
+    """
+    loader.source.find_dictionaries(loader.columns)
+    sent = copy(loader)
+    sent.pipeline = loader.pipeline.for_parts()
+    sent.recipe = sent.pipeline.recipe
+    sent.source = sent.recipe.source
+    return sent
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import reduce
+from operator import add
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -32,6 +34,8 @@ WINDOWS_OF_RUN = 8
 _REACH = 256
 """Batches that a producer makes on the way to a requested one, rather than beginning another producer there."""
 _MOST_PRODUCERS = 8
+_MOST_EPOCHS = 4
+"""Epochs of which facts are kept."""
 
 
 class CountedEpoch(NamedTuple):
@@ -64,12 +68,15 @@ class Producer:
     ) -> None:
         self._opened = ExitStack()
         assignment = Assignment(Ranks(0, 1), 0, segment.step)
+        handlers = pipeline.handlers()
+        self.handler = next((one for one in handlers if one.policy.policy != "raise"), handlers[0])
+        """Receiver of bad rows, with the limits of the job."""
         iteration = self._opened.enter_context(
-            reading(pipeline, start, assignment=assignment, stop=segment.stop)
+            reading(pipeline, start, assignment=assignment, stop=segment.stop, handlers=handlers)
         )
         self._run, self._stats, self._derived = iteration.run, iteration._stats, pipeline.derived
         self._batches = iter(iteration)
-        self.step, self.counted, self._add = segment.step, counted, count
+        self.segment, self.step, self.counted, self._add = segment, segment.step, counted, count
         self.next = start.batch
         """Number of the batch that it makes next."""
         self.lock = threading.Lock()
@@ -126,6 +133,10 @@ class Batches:
         self._producers: dict[tuple[int, int, Segment, float], Producer] = {}
         self._ends: dict[int, int] = {}
         """Numbers of batches of epochs whose end was found while reading."""
+        self._rows: dict[int, dict[Segment, tuple[int, int, Counter[str]]]] = {}
+        """For each epoch and segment, the rows that were read: usable ones, bad ones, and the reasons."""
+        self._refused: dict[int, Exception] = {}
+        """Epochs with more bad rows than the job allows."""
 
     def epoch(self, epoch: int) -> CountedEpoch:
         """Return what is known of an epoch before reading; an index that is missing is made."""
@@ -137,8 +148,10 @@ class Batches:
                 if found is None:
                     self._epochs[epoch] = CountedEpoch(self.pipeline(1).num_batches(epoch), None)
                 else:
+                    if not found[1]:
+                        self.loader.take(1)  # all rows may be bad, which is an error
                     self._epochs[epoch] = CountedEpoch(found[1], found[0])
-                while len(self._epochs) > 4:
+                while len(self._epochs) > _MOST_EPOCHS:
                     self._epochs.pop(next(iter(self._epochs)))
             return self._epochs[epoch]
 
@@ -159,6 +172,8 @@ class Batches:
         key = ticket.epoch, ticket.size, number
         while True:
             with self._lock:
+                if (error := self._refused.get(ticket.epoch)) is not None:
+                    raise error
                 end = self._ends.get(ticket.epoch) if known.total is None else known.total
                 if end is not None and number >= end:
                     return None
@@ -192,13 +207,37 @@ class Batches:
                         f"serve: batch {producer.next} of epoch {ticket.epoch} did not come: the data have changed"
                     )
                 self._ends[ticket.epoch] = producer.next
+                self._check_rows(ticket.epoch, producer, at_end=True)
                 return None
             number, batch = made
             # together: another client that sees the producer ahead must find the batch
             producer.next = number + producer.step
             self.counts["made"] += 1
             self._keep((ticket.epoch, ticket.size, number), batch)
+            last = producer.segment.stop or self._epochs[ticket.epoch].total
+            self._check_rows(ticket.epoch, producer, at_end=last is not None and producer.next >= last)
         return made
+
+    def _check_rows(self, epoch: int, producer: Producer, *, at_end: bool) -> None:
+        """Raise ProviderError when more rows of an epoch are bad than the job allows, of those that this server has
+        read. Rows that it reads again count once; a share is that of whole segments.
+        """
+        stats, rows = producer.stats, self._rows.setdefault(epoch, {})
+        while len(self._rows) > _MOST_EPOCHS:
+            self._rows.pop(next(iter(self._rows)))
+        found = stats.prepared, stats.bad_rows, stats.reasons + type(stats.reasons)()
+        rows[producer.segment] = max(
+            rows.get(producer.segment, found), found, key=lambda one: one[0] + one[1]
+        )
+        usable, bad, reasons = zip(*rows.values(), strict=True)
+        counts = Stats(rows=sum(usable), bad_rows=sum(bad), reasons=reduce(add, reasons))
+        try:
+            producer.handler.check_bounds(counts, at_end=at_end)
+            if self._ends.get(epoch) == 0:
+                producer.handler.check(counts)
+        except Exception as error:
+            self._refused[epoch] = error
+            raise
 
     def _keep(self, key: tuple[int, int, int], batch: EncodedBatch) -> None:
         """Keep a batch, which may be there: a producer makes all batches on its way. The oldest ones leave."""

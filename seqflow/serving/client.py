@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from seqflow.loader.epoch.state import (
     Progress,
     check_changes,
     check_loader_schema,
+    check_prepared,
     check_same_source,
     check_settings,
     check_step,
@@ -373,11 +374,12 @@ class ServedPipeline:
     def start_of(self, state: Mapping[str, Any], changes: str) -> Place:
         """Return the place of a saved state, of these servers or of a loader; raise OpError when it does not fit."""
         check_changes(changes)
-        now = self.fingerprint(0)
+        now, what = self.fingerprint(0), "load_state_dict: "
         if not self._of_mix:
             check_loader_schema(state)
             also = AT_BEGINNING if state["batch"] == 0 else ()
-            check_same_source("load_state_dict: ", state, now, changes, also)
+            changed = check_same_source(what, state, now, changes, also)
+            check_prepared(what, state, changed, counts_rows=self.info["counts_rows"])
             check_streams(state["windows"], self.info["streams"])
             return Position.from_json(state)
         check_mix_state(state)
@@ -388,7 +390,8 @@ class ServedPipeline:
                 f"load_state_dict: the state has {len(state['members'])} members, expected {len(self.members)}"
             )
         for number, (then, source) in enumerate(zip(state["sources"], now["sources"], strict=True)):
-            check_same_source(f"load_state_dict: source {number}: ", then, source, changes)
+            changed = check_same_source(f"{what}source {number}: ", then, source, changes)
+            check_prepared(f"{what}source {number}: ", {**state, "windows": {}}, changed, counts_rows=False)
         return MixPosition(state["epoch"], state["batch"], state["ranks"], state["ended"], state["members"])
 
 
@@ -419,6 +422,33 @@ class ServedLoader(EpochBatches):
     def __repr__(self) -> str:
         return f"Batches of {', '.join(self.pipeline.servers.names)}, {self._where()}"
 
+    @property
+    def place(self) -> Place:
+        """Place after the last batch handed out; of a mix whose sources begin again, servers tell the passes that
+        ended with the round of all ranks.
+        """
+        found, pipeline = super().place, self.pipeline
+        if (
+            self._progress is None
+            or not isinstance(found, MixPosition)
+            or found.ended
+            or found.ranks == 1
+            or found.batch == 0
+            or pipeline.info["fingerprint"]["settings"]["stop"] == "first"
+        ):
+            return found
+        skips = Skips(pipeline.skip, found.epoch)
+        last = skips.number(skips.kept_before(found.batch) - 1)
+        ticket = Ticket(pipeline.info["identity"], found.epoch, [(last, 1, 1)], place=found.to_json())
+        passes = [
+            one["passes"] for one in pipeline.servers.ask("known", ticket.to_bytes())["place"]["members"]
+        ]
+        members = [
+            {"passes": now, "windows": one["windows"] if len(now) == len(one["passes"]) else {}}
+            for one, now in zip(found.members, passes, strict=True)
+        ]
+        return found._replace(members=members)
+
     def trace(
         self,
         number: int,
@@ -433,6 +463,15 @@ class ServedLoader(EpochBatches):
         ticket = Ticket(pipeline.info["identity"], epoch, [(number, 1, 1)])
         asked = {"ticket": json.loads(ticket.to_bytes()), "row": row, "element": element, "column": column}
         return [Trace(**one) for one in pipeline.servers.ask("trace", json.dumps(asked).encode())]
+
+    def _refuse(self, *args: object, **options: object) -> NoReturn:
+        """Raise OpError: the sources of a mix and their weights are those of the servers."""
+        raise OpError(
+            "served: a mix's history belongs to the servers' job, expected its weights and sources changed there\n"
+            "  servers of the changed job have another identity: connect to them again"
+        )
+
+    reweigh = add = remove = choose = _refuse
 
     def verdict(self) -> Verdict:
         """Return whether the last iteration waited for the servers or for the consumer, as a loader does."""

@@ -105,17 +105,13 @@ class Servers:
         for name in ("version", "seqflow"):
             if found[name] != expected[name]:
                 return f": {name} is {found[name]}, expected {expected[name]}"
-        before, after = (
-            {
-                **one["fingerprint"],
-                **one["fingerprint"]["settings"],
-                "settings": None,
-                "totals": one["totals"],
-            }
-            for one in (expected, found)
-        )
-        first = next(iter(differences(before, after)), None)
-        return "" if first is None else f": {first.text}"
+        if found["sources"] != expected["sources"]:
+            return f": the sources are {found['sources'] or 'one'}, expected {expected['sources'] or 'one'}"
+        both = [_comparable(expected), _comparable(found)]
+        for (place, before), after in zip(both[0].items(), both[1].values(), strict=True):
+            if (first := next(iter(differences(before, after)), None)) is not None:
+                return f": {place}{first.text}"
+        return ""
 
     def fetch(self, ticket: Ticket, lane: int = 0) -> tuple[Facts, Record]:
         """Return the only batch of a ticket, with its facts; raise OpError when there is none."""
@@ -144,6 +140,16 @@ class Servers:
             except fl.FlightError as error:
                 found[address] = {"error": _line(error)}
         return found
+
+
+def _comparable(info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what decides batches, as sections to compare, by the place that a message names: that of each source of
+    a mix first.
+    """
+    whole = {**info["fingerprint"], "totals": info["totals"]}
+    sources = zip(info["sources"] or (), whole.pop("sources", ()), strict=True)
+    found = {f"source {name}: ": one for name, one in sources} | {"": whole}
+    return {place: {**one, **one["settings"], "settings": None} for place, one in found.items()}
 
 
 class Attempts:

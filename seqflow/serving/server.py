@@ -95,6 +95,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
             "steps_of": loader.pipeline.steps_of,
             "skip": [list(span) for span in loader.pipeline.skip],
             "epochs_differ": loader.pipeline.epochs_differ,
+            "counts_rows": isinstance(loader, Loader) and loader.pipeline.counts_rows,
         }
         self._slots, self._most = threading.BoundedSemaphore(streams), streams
         self._open, self._opening = 0, threading.Lock()
@@ -197,8 +198,10 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         if what == "known":
             ticket = read_ticket(body, self.identity, self._sources)
             number = next(ticket.numbers())
-            is_there = self._batches.get(ticket, number) is not None
-            return {"known": number + 1 if is_there else 0, "total": self._batches.end_of(ticket.epoch)}
+            batch = self._batches.get(ticket, number)
+            facts = {} if batch is None else json.loads(batch.head)
+            known = {"known": 0 if batch is None else number + 1, "place": facts.get("place")}
+            return {**known, "total": self._batches.end_of(ticket.epoch)}
         if what == "epoch":
             ticket = read_ticket(body, self.identity, self._sources)
             total, firsts = self._batches.epoch(ticket.epoch)

@@ -9,7 +9,7 @@ from pyarrow import compute, types
 
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.progress import over
-from seqflow.providers import Block, Provider, open
+from seqflow.providers import open
 from seqflow.providers.lenient import LenientReader
 from seqflow.record.arrow_types import LISTS, is_any
 from seqflow.record.buffers import nulls_of
@@ -26,15 +26,8 @@ def keys_of_column(source: Any, column: str, lenient: LenientReader | None = Non
     A path selects a part: `keys` and `values` of a map, `values` of a list, a field of a struct. `lenient` counts
     the rows and the files that are left out.
     """
-    provider = open(source)
+    provider, lenient = open(source), lenient or LenientReader()
     blocks = over(provider.blocks(), "blocks", lambda: provider.num_blocks)
-    return keys_of_blocks(provider, column, blocks, lenient or LenientReader())
-
-
-def keys_of_blocks(
-    provider: Provider, column: str, blocks: Iterable[Block], lenient: LenientReader
-) -> Iterator[pa.Array]:
-    """Yield the keys of a column in some blocks of a provider, as `keys_of_column` does."""
     outer, *inner = column.split(".")
     if outer not in provider.schema.names:
         guess = nearest(outer, provider.schema.names)
@@ -72,16 +65,9 @@ def _elements(array: pa.Array, column: str) -> pa.Array:
 
 def count(blocks: Iterable[pa.Array]) -> pa.Table:
     """Return the distinct keys of all blocks as column `key`, and their numbers of occurrences as `count`."""
-    return added(
-        pa.Table.from_arrays(compute.value_counts(keys).flatten(), ["key", "count"]) for keys in blocks
-    )
-
-
-def added(tables: Iterable[pa.Table]) -> pa.Table:
-    """Return the sum of the counts of several such tables."""
     counts: list[pa.Table] = []
-    for table in tables:
-        counts.append(table)
+    for keys in blocks:
+        counts.append(pa.Table.from_arrays(compute.value_counts(keys).flatten(), ["key", "count"]))
         if sum(len(one) for one in counts[1:]) > max(_FEW, len(counts[0])):
             counts = [_added(counts)]
     return _added(counts) if counts else pa.table({"key": pa.nulls(0), "count": pa.array([], pa.int64())})

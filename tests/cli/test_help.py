@@ -132,7 +132,7 @@ def complete(shell, line):
     ("line", "found"),
     [
         ("seqflow tra", "trace"),
-        ("seqflow index x --engine r", "ray"),
+        ("seqflow run x --engine r", "ray"),
     ],
 )
 def test_a_shell_completes_commands_and_choices(shell, line, found):

@@ -98,11 +98,6 @@ def test_train_tokenizer_and_build_vocabulary(
     done = seqflow("build-vocabulary", uri, "tokens.values", folder / "v.arrow", "--json", *options)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["occurrences"] == 450
-    workers = seqflow(
-        "build-vocabulary", uri, "tokens.values", folder / "w.arrow", "--workers", "2", *options
-    )
-    assert workers.returncode == 0, workers.stderr
-    assert (folder / "w.arrow").read_bytes() == (folder / "v.arrow").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["inspect", "index", "report", "init"])

@@ -14,6 +14,7 @@ from marks import slow
 
 import seqflow as sf
 import seqflow.job
+import seqflow.ray
 import seqflow.torch
 from seqflow.errors import OpTypeError, SeqflowError
 
@@ -160,6 +161,7 @@ DOORS: dict[str, Door] = {
     "op": door(sf.op, signature="x[N] -> y[N]"),
     "job.run": Door(seqflow.job.run, {"job": 3}),
     "Job.from_dict": door(seqflow.job.Job.from_dict, tables={"source": {"paths": "x.parquet"}}),
+    "ray.dataset": Door(seqflow.ray.dataset, {"source": 3}),
 }  # fmt: skip
 
 

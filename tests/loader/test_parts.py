@@ -15,7 +15,7 @@ import seqflow as sf
 from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.order.windows import Parts
-from seqflow.loader.parts import make_part, make_parts, plan_parts
+from seqflow.loader.parts import joined, make_part, make_parts, plan_parts
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
 from seqflow.record import to_arrow
 
@@ -202,3 +202,17 @@ def test_rows_that_nobody_knows_cannot_be_counted(tmp_path: Path) -> None:
     lines.write_text('{"x": 1}\n' * 10)
     with pytest.raises(JobError, match=r"rows_per_file cuts by rows of the source, but those of .*in\.jsonl"):
         list(plan_parts(Loader(str(lines), batch=2), Parts(10**9, 5)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 5, 1000])
+@pytest.mark.parametrize("name", PLANS)
+def test_joined_parts_are_the_epoch(path: Path, name: str, number: int) -> None:
+    """What is planned window by window can be made in larger parts."""
+    planned = list(plan_parts(loader_of(path, name), Parts(0)))
+    made: list[object] = []
+    for first in range(0, len(planned), number):
+        part = joined(planned[first : first + number])
+        with make_part(loader_of(path, name), part, BadRowHandler(BadRows("skip")), Stats()) as batches:
+            made += content(list(batches))
+    assert made == whole(path, name)[0]

@@ -1,7 +1,7 @@
 """Texts cut and joined: answers of Python, ONNX, Spark and Polars."""
 
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -89,10 +89,10 @@ def pieces_of(text, **options):
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        (r"(-)(=)\2", "x-==y-=-z"),
+        (r"(-)(=)=", "x-==y-=-z"),
         ("(?i)a", "xAyaz"),
         ("(?s)a.b", "xa\nby"),
-        (r"(?P<q>['=])-(?P=q)", "x=-=y'-=z"),
+        (r"(?P<q>['=])-", "x=-=y'-=z"),
     ],
 )
 def test_a_pattern_keeps_its_own_groups_and_flags(pattern, text):
@@ -101,17 +101,54 @@ def test_a_pattern_keeps_its_own_groups_and_flags(pattern, text):
     assert pieces_of(text, pattern=pattern) == [text[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "by_unicode", "by_ascii"),
-    [
-        (r"\W+", "löve it", ["löve", "it"], ["l", "ve", "it"]),
-        (r"\d", "a٣b1c", ["a", "b", "c"], ["a٣b", "c"]),
-        (r"\s", "a\u3000b c", ["a", "b", "c"], ["a\u3000b", "c"]),
-    ],
-)
-def test_classes_are_unicodes_in_split_text_and_asciis_in_split_words(pattern, text, by_unicode, by_ascii):
-    assert pieces_of(text, pattern=pattern) == by_unicode
-    assert strings(*ops.split_words(*texts(text), pattern=pattern)[:2]) == by_ascii
+PATTERNS = [
+    r"\W+",
+    r"\d",
+    r"\s",
+    r"\pL+",
+    r"\p{Greek}",
+    "(?i)É",
+    "[[:alpha:]]+",
+    r"\bb",
+    r"o$",
+    r"\Qa.b\E",
+    "a|b|",
+]
+TEXTS = ["löve it\n", "a٣b1c", "a\u3000b c", "x éÉe", "a.b αβγ 12", "", "foo"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_all_text_ops_have_one_dialect(pattern):
+    """What is matched is what `replace_text` replaces, so what `count_text` counts and `split_words` leaves out."""
+    given = texts(*TEXTS)
+    marked = strings(*ops.replace_text(*given, regex=pattern, by="\x01\\0\x02"))
+    expected = [re.split("[\x01\x02]", text.replace("\x01\x02", "")) for text in marked]
+    assert pieces(*TEXTS, pattern=pattern, keep_delimiter=True) == [
+        [piece for at, piece in enumerate(of_text) if piece or at % 2 == 0] for of_text in expected
+    ]
+    words = [[piece for piece in of_text[::2] if piece] for of_text in expected]
+    starts, ends, counts = ops.word_offsets(*given, pattern=pattern, characters=True)
+    row = np.repeat(np.arange(len(TEXTS)), counts)
+    assert [TEXTS[i][a:b] for i, a, b in zip(row, starts, ends, strict=True)] == [*chain(*words)]
+    if pattern != "a|b|":
+        assert strings(*ops.split_words(*given, pattern=pattern)[:2]) == [*chain(*words)]
+        assert ops.count_text(*given, regex=pattern).tolist() == [len(of_text) // 2 for of_text in expected]
+
+
+@pytest.mark.parametrize("pattern", [r"\d+", ",", "[ab]*", "x?y", "(?s).", "é|a"])
+@pytest.mark.parametrize("most", [None, 0, 1, 2])
+@pytest.mark.parametrize(("kept", "empty"), [(False, False), (True, False), (False, True), (True, True)])
+def test_pieces_are_those_of_pythons_matches(pattern, most, kept, empty):
+    given = ["ab1,22,é", "", ",,", "xyay", "1"]
+    expected = []
+    for text in given:
+        cuts = [match.span() for match in re.finditer(pattern, text) if match[0]][:most]
+        bounds = [0, *chain(*cuts), len(text)]
+        parts = [text[a:b] for a, b in pairwise(bounds)]
+        shown = [part for at, part in enumerate(parts) if at % 2 == 0 or kept]
+        expected.append([part for part in shown if part or empty])
+    options = {} if most is None else {"max_splits": most}
+    assert pieces(*given, pattern=pattern, keep_delimiter=kept, keep_empty=empty, **options) == expected
 
 
 @pytest.mark.parametrize("text", ["", " ", "a", " a", "a ", " a  b \t", "a b\u3000c ", "a b c d"])

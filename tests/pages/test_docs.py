@@ -83,8 +83,20 @@ def test_language_models_find_every_page():
     ]
 
 
-def test_no_page_is_endless():
-    assert {page.name: lines for page in PAGES if (lines := len(page.read_text().splitlines())) > 480} == {}
+def is_written_by_a_program(page):
+    return re.search("^<!-- Written by", page.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def test_no_page_that_is_written_by_hand_is_endless():
+    lengths = {page.name: len(page.read_text("utf-8").splitlines()) for page in PAGES}
+    by_hand = {page.name for page in PAGES if not is_written_by_a_program(page)}
+    assert {name: lines for name, lines in lengths.items() if lines > 350 and name in by_hand} == {}
+
+
+def test_a_page_begins_with_what_one_can_do_after_reading_it():
+    begun = re.compile(r"# .*\n+(?:<!-- .* -->\n+)?After this page you (can|know)\b")
+    by_hand = [page for page in DOCS if page.name != "README.md" and not is_written_by_a_program(page)]
+    assert [page.name for page in by_hand if not begun.match(page.read_text("utf-8"))] == []
 
 
 def test_no_example_stands_outside_a_block():

@@ -18,7 +18,7 @@ def package_of(example):
 
 def test_each_engine_has_an_example():
     assert [package_of(example) for example in EXAMPLES] == [
-        "polars", "duckdb", "duckdb", "pyarrow", "polars", "duckdb", "datasets", "ray", "ray", "pyspark"
+        "polars", "duckdb", "duckdb", "pyarrow", "polars", "duckdb", "datasets", "ray", "ray", "ray", "pyspark"
     ]  # fmt: skip
 
 

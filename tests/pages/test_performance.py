@@ -29,6 +29,7 @@ def found(page):
 
 def test_the_page_is_made_from_the_results(page, found):
     assert page.PAGE.read_text(encoding="utf-8") == page.text(found), "run `python benchmarks/page.py`"
+    assert page.TABLES.read_text(encoding="utf-8") == page.tables(found), "run `python benchmarks/page.py`"
 
 
 def test_the_pictures_are_made_from_the_results(page, found):

@@ -1,4 +1,4 @@
-"""Files that other packages read are sources, in loaders and jobs: the module of docs/recipes.md reads what was written."""
+"""Files that other packages read are sources, in loaders and jobs: the module of docs/formats.md reads what was written."""
 
 import sqlite3
 import sys
@@ -37,8 +37,8 @@ each_format = pytest.mark.parametrize("form", WRITERS)
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "my_formats.py").write_text(code_of("docs/recipes.md", "# my_formats.py"))
-    (tmp_path / "read_svm.py").write_text(code_of("docs/recipes.md", "# read_svm.py"))
+    (tmp_path / "my_formats.py").write_text(code_of("docs/formats.md", "# my_formats.py"))
+    (tmp_path / "read_svm.py").write_text(code_of("docs/formats.md", "# read_svm.py"))
     monkeypatch.syspath_prepend(tmp_path)
     yield
     for name in ("my_formats", "read_svm"):

@@ -11,13 +11,14 @@ import pytest
 from pages import ROOT
 
 import seqflow as sf
+import seqflow.ray
 import seqflow.torch
 from seqflow.job.keys import meanings_of
 
 SITE = ROOT / "docs" / "site.py"
 PUBLIC = {
     f"{module.__name__}.{name}": value
-    for module in (sf, seqflow.torch)
+    for module in (sf, seqflow.torch, seqflow.ray)
     for name in module.__all__
     if name not in ("module", "ops") or find_spec("torch")
     if not isinstance(value := getattr(module, name), ModuleType)

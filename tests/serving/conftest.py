@@ -45,7 +45,8 @@ def loader_of(folder):
         if mix:
             sources = {"a": str(folder / "[01].parquet"), "b": str(folder / "[23].parquet")}
             return sf.Mix(sources, weights={"a": 3, "b": 1}, **options)
-        path = folder / f"{plan}.arrow" if index and plan != "rows" else None
+        name = plan if index is True else index  # an index of other rows has a name of its own
+        path = folder / f"{name}.arrow" if index and plan != "rows" else None
         return sf.Loader(str(folder / "*.parquet"), index=path, **options)
 
     return made

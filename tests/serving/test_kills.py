@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import served_processes as processes
-from marks import slow, thorough
+from marks import THOROUGH, slow, thorough
 
 PROGRAM = [sys.executable, "-W", "ignore", str(Path(processes.__file__))]
 
@@ -113,14 +113,15 @@ def check(folder, case, *, kills, epochs, tail="drop", seed=0):
     return done
 
 
-@pytest.mark.parametrize("case", ["packed"])
-def test_a_few_kills_lose_nothing(tmp_path, case):
-    assert check(tmp_path, case, kills=3, epochs=2) > 0
+def test_a_few_kills_lose_nothing(tmp_path):
+    assert check(tmp_path, "packed", kills=3, epochs=2) > 0
 
 
 TAILS = ("drop", "pad", "repeat")
+SEED = random.randrange(1 << 20) if THOROUGH else 0
+"""Another seed kills other processes at other moments: thorough tests draw a new one."""
 SLOW = {(case, TAILS[at % 3]) for at, case in enumerate(processes.CASES)}
-"""Each case with one tail; the thorough tests have all."""
+"""Each case with one tail; the thorough tests have all: 144 kills."""
 
 
 @pytest.mark.parametrize(
@@ -128,4 +129,5 @@ SLOW = {(case, TAILS[at % 3]) for at, case in enumerate(processes.CASES)}
     [(slow if both in SLOW else thorough)(both)[0] for both in product(processes.CASES, TAILS)],
 )
 def test_many_kills_lose_nothing(tmp_path, case, tail):
-    assert check(tmp_path, case, kills=8, epochs=16, tail=tail, seed=len(case) + len(tail)) == 8
+    print("seed", SEED)  # of a failure
+    assert check(tmp_path, case, kills=8, epochs=16, tail=tail, seed=SEED + len(case) + len(tail)) == 8

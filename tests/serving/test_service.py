@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pyarrow.flight as fl
 import pytest
 
 import seqflow as sf
-from seqflow.errors import OpError
+from seqflow.errors import OpError, ProviderError
 from seqflow.serving.batches import Batches
 from seqflow.serving.tickets import Ticket, spans_of
 from seqflow.serving.wire import local_error
@@ -90,6 +91,76 @@ def test_a_foreign_server_is_passed_over_and_refuses_alone(loader_of, serve, con
     ) as raised:
         list(alone)
     assert foreign.address in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"where": "id < 400"}, r"source a: where .*id < 400"),
+        ({"weights": {"a": 1, "b": 1}}, r"history\S* was .* and is"),
+        ({"stop": "all"}, "stop was 'first' and is 'all' now"),
+    ],
+)
+def test_a_foreign_server_of_a_mix_is_named_with_the_source_that_differs(loader_of, serve, change, text):
+    path = loader_of().source.files[0].rpartition("/")[0]
+    options = {"batch": sf.Rows(7), "weights": {"a": 3, "b": 1}, "rank": 0, "world_size": 1}
+    sources = {"a": f"{path}/[01].parquet", "b": f"{path}/[23].parquet"}
+    server, foreign = (serve(sf.Mix(sources, **{**options, **one})) for one in ({}, change))
+    served = sf.served(server.url)
+    assert re.search(text, _difference(served, foreign))
+    assert _difference(served, serve(sf.Mix({"a": sources["a"], "c": sources["b"]}, **{**options, "weights": {"a": 3, "c": 1}}))) == ": the sources are ['a', 'c'], expected ['a', 'b']"  # fmt: skip
+    assert _difference(served, serve(loader_of())) == ": the sources are one, expected ['a', 'b']"
+
+
+def _difference(served, server):
+    served.pipeline.servers.addresses = [(server.address, "127.0.0.1")]
+    return served.pipeline.servers.difference(server.address)
+
+
+@pytest.mark.parametrize("index", ["limits", False])
+@pytest.mark.parametrize("policy", [{"max": 5}, {"max_share": 0.05}, {"max_share": 0.9, "max": 300}])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_limits_on_bad_rows_are_those_of_each_server(loader_of, serve, policy, index, streams):
+    if streams > 1 and not index:
+        pytest.skip("streams need an index")
+    options = {
+        "bad_rows": sf.BadRows("skip", **policy),
+        "require": "id % 10 != 3 or id < 200",
+        "index": index,
+        "streams": streams,
+    }
+    numbers, local = [], loader_of(**options)
+    server = serve(loader_of(**options), memory=1)
+    for batches in (local, sf.served(server.url), sf.served(server.url, rank=1, world_size=2)):
+        numbers.append([])
+        if policy.get("max") == 300:
+            numbers[-1] = [one.number for one in batches]
+            continue
+        with pytest.raises(
+            ProviderError, match=r"bad_rows: \d+ of \d+ are bad, expected at most (5|0.05 of them)"
+        ):
+            numbers[-1].extend(batch.number for batch in batches)
+    if policy.get("max") == 300:
+        assert numbers[0] == numbers[1]
+        assert sf.served(server.url).stats().servers[server.address]["bad_rows"] >= 40
+    else:
+        assert len(numbers[1]) > 0 or "max_share" in policy
+
+
+def test_rows_that_a_server_reads_again_count_once(loader_of, serve):
+    options = {"bad_rows": sf.BadRows("skip", max=60), "require": "id % 10 != 3", "index": "again"}
+    server = serve(loader_of(**options), memory=1)
+    for _ in range(3):
+        assert [one.number for one in sf.served(server.url)] == [one.number for one in loader_of(**options)]
+    assert server.counts()["bad_rows"] > 60
+
+
+@pytest.mark.parametrize("index", ["no rows", False])
+def test_a_source_without_a_usable_row_is_the_error_of_a_loader(loader_of, serve, index):
+    options = {"bad_rows": sf.BadRows("skip"), "require": "id < 0", "index": index}
+    for act in (lambda: list(loader_of(**options)), lambda: list(sf.served(serve(loader_of(**options)).url))):
+        with pytest.raises(ProviderError, match="'skip' leaves out all 600 rows of a source"):
+            act()
 
 
 def free_port():

@@ -286,11 +286,11 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats have similar messages", "copy it again; `bad_files=\"skip\"` leaves it out; `kind=` sets the format", lambda: sf.open("cut.parquet")["n"]),
         Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_files=\"skip\"` leaves out the block, and counts it", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("… files are damaged, and bad_files allows max=…:", "more damaged files than the policy allows", "look at them; `sf.BadFiles(\"skip\", max=…)` allows more", lambda: sf.open(["cut.parquet", "rows.parquet"], bad_files=sf.BadFiles("skip", max=0))),
-        Kind("…, line …: the schema can't be inferred: …", "a file of lines of which none can be read", "copy it again; `schema=` declares types ([files of lines](sources.md#files-of-lines)); `bad_files=\"skip\"` leaves out such files among others", lambda: sf.open("broken.jsonl")),
+        Kind("…, line …: the schema can't be inferred: …", "a file of lines of which none can be read", "copy it again; `schema=` declares types ([files of lines](lines.md#files-of-lines)); `bad_files=\"skip\"` leaves out such files among others", lambda: sf.open("broken.jsonl")),
     ],
     ProviderError: [
-        Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
-        Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
+        Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](bad-rows.md#nulls))", lambda: sf.from_arrow(A_NULL)),
+        Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](bad-rows.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
         Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", format=sf.JsonLines(schema={"n": "int64"}))["n"]),
         Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
         Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
@@ -323,10 +323,10 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("options are passed to the function of a kind: kind='module:function'", "`options=` without a kind of your own", "arguments of `open` itself", lambda: sf.open("rows.parquet", options={"a": 1})),
     ],
     FilterError: [
-        Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
+        Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](filters.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
         Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
-        Kind("where is …, expected text, such as …", "something that is not a condition", "text, as [filters](sources.md#filters) have it", lambda: sf.open("rows.parquet", where=3)["n"]),
+        Kind("where is …, expected text, such as …", "something that is not a condition", "text, as [filters](filters.md#filters) have it", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [

@@ -25,6 +25,7 @@ from seqflow.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.part_tasks import Folders, setup_of, tasks_of
 from seqflow.loader.order.windows import Parts
+from seqflow.ray.sending import setup_of_loader
 from seqflow.torch import data_loader, iterable
 from stores import SECRET, Bucket, Process
 
@@ -316,7 +317,8 @@ def test_pickles_hold_credentials_only_where_they_were_given(
         setup = setup_of(job, opened, "a run", Folders(attempts, None, None))
         sent = [provider, loader, loader.to("torch"), iterable(loader), job, setup, attempts]
         found = [*map(pickle.dumps, sent), *parts, setup.prepare]
-    for content in [*found, repr(sent).encode(), repr(given).encode()]:
+        reader = setup_of_loader(loader, sf.to_arrow(loader.empty_batch()).schema, pickle.dumps)
+    for content in [*found, reader.prepare, repr(sent).encode(), repr(given).encode()]:
         assert SECRET.encode() not in content
     again = pickle.loads(pickle.dumps(loader))
     assert ids(again) == list(range(4000))

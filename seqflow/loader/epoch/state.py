@@ -181,6 +181,24 @@ def check_settings(
     return changed
 
 
+def check_prepared(
+    what: str, state: Mapping[str, Any], changed: Collection[str], *, counts_rows: bool
+) -> None:
+    """Raise OpError when a changed `prepare` loses or repeats rows: batches are not rows of the source, and no window
+    ends.
+    """
+    prepared = [name for name in ("prepare", "keep", "require") if name in changed]
+    if not prepared or state["batch"] == 0:
+        return
+    # parts of jobs end where windows do: a job goes on with a mended net
+    ends = [at["first_batch"] + at["batches"] for at in state["windows"].values()]
+    if not (state["by_rows"] if counts_rows else ends == [state["batch"]]):
+        raise OpError(
+            f"{what}{prepared[0]} has changed since the state was saved, so the next row is unknown: the "
+            "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
+        )
+
+
 AT_BEGINNING = ("batch", "window")
 """Settings that may change between two epochs, but not inside one."""
 _SIZES = "\n  it may change where an epoch begins: finish this one with what it was, or begin it again: set_epoch(…)"

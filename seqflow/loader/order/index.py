@@ -132,7 +132,7 @@ class Measured:
         self.add_measured({(of, start): values[stop - count : stop] for (of, start, count), stop in rows})
 
     def add_measured(self, lengths: Mapping[SliceKey, Array]) -> None:
-        """Add the lengths of slices that another process has measured."""
+        """Add the lengths of slices that were measured elsewhere."""
         self.lengths.update(lengths)
         self._missing.difference_update(lengths)
 
@@ -439,14 +439,12 @@ class Indexing:
         *,
         anew: bool = False,
         update: bool = False,
-        measure: Callable[[Measured], None] | None = None,
     ) -> LengthsIndex:
         """Return the lengths of all prepared rows from the file, which is made if it does not exist.
 
         `anew` always makes it, and replaces an older index once the new one is complete; `update` also
-        replaces it, but reads only files that are new or have changed. With `measure`, other processes read the
-        data. Raise OpError when the file is not an index, or belongs to other data or settings; the message
-        names the difference.
+        replaces it, but reads only files that are new or have changed. Raise OpError when the file is not an index,
+        or belongs to other data or settings; the message names the difference.
         """
         if self._whole is not None:
             self.lengths = self.lengths or self._of_part(self._whole.read())
@@ -459,7 +457,7 @@ class Indexing:
                 if update:
                     self._measured.add_measured(self._reusable())
                 self.num_read_blocks = len({one.number for one in self._slices if self._measured.lacks(one)})
-                (measure or self._measure)(self._measured)
+                self._measure(self._measured)
                 self.keep()
             self.lengths = read_index(self.path, self._slices, self._key())
         return self.lengths

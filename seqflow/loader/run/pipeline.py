@@ -20,6 +20,7 @@ from seqflow.loader.epoch.state import (
     Position,
     check_changes,
     check_loader_schema,
+    check_prepared,
     check_same_source,
     check_step,
     check_streams,
@@ -127,6 +128,15 @@ class Pipeline:
         """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
+
+    def for_parts(self) -> "Pipeline":
+        """Return the same pipeline for another process, which makes parts that it is sent: without files,
+        threads or index.
+        """
+        recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
+        return Pipeline(
+            recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
+        )
 
     def as_member(self, number: int, counted: Collection[str], *, of_rows: bool) -> "Pipeline":
         """Return the same pipeline as a source of a mix, with a number of its own, by which its order differs
@@ -338,16 +348,12 @@ class Pipeline:
         rows = self._rows_of(assign_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
         return rows is not None and not recipe.source.is_stream
 
-    def lengths_index(
-        self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
-    ) -> LengthsIndex:
-        """Return the lengths of all prepared rows, for an index that other processes may measure; raise OpError
-        when there is none.
-        """
+    def lengths_index(self, *, anew: bool, update: bool = False) -> LengthsIndex:
+        """Return the lengths of all prepared rows; raise OpError when there is no index."""
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         self._counts.clear()
-        return self._index.read(anew=anew, update=update, measure=measure)
+        return self._index.read(anew=anew, update=update)
 
     @property
     def num_indexed_blocks(self) -> int:
@@ -467,12 +473,7 @@ class Pipeline:
         now = {"settings": self.settings(), "data": data}
         changed = check_same_source(what, state, now, changes, also)
         check_streams(state["windows"], self.recipe.streams)
-        prepared = [name for name in ("prepare", "keep", "require") if name in changed]
-        if prepared and not self._may_prepare_anew(state):
-            raise OpError(
-                f"{what}{prepared[0]} has changed since the state was saved, so the next row is unknown: the "
-                "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
-            )
+        check_prepared(what, state, changed, counts_rows=self.counts_rows)
         # before the first batch of an epoch, new files join at once
         earlier = self._before(state["data"], {*added}, what) if added and (begun or start.batch) else None
         if added and self._index is not None and self._index.path.exists():
@@ -488,15 +489,6 @@ class Pipeline:
         before, now = ({**of, "damaged files": None} for of in (data, found.identity.data))
         check_same(what, {"data": before}, {"data": now}, "\n  begin the epoch again: set_epoch(…)")
         return found
-
-    def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
-        """Return whether a changed `prepare` loses and repeats no row: batches are rows of the source, or a
-        window ends.
-        """
-        if state["batch"] == 0 or self.counts_rows:
-            return state["batch"] == 0 or bool(state["by_rows"])
-        # parts of jobs end where windows do: a job goes on with a mended net
-        return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
 
     def _planned_lengths(self) -> str | None:
         """Return the lengths that batches are planned on, as far as they are known before reading."""

@@ -10,7 +10,7 @@ of the op on arrays. bfloat16 is computed in float32 and converted back.
 
 Values are checked immediately on the CPU. On CUDA they are checked on the device, by an assertion that the host does
 not wait for; on other devices the host waits. The host also waits if the size of a result depends on data:
-docs/torch.md lists these ops. Sums of floats are computed in the dtype of the result. No op uses a function that
+docs/devices.md lists these ops. Sums of floats are computed in the dtype of the result. No op uses a function that
 `torch.use_deterministic_algorithms(True)` refuses.
 """
 

@@ -1,4 +1,4 @@
-"""The table of docs/torch.md: ops that run on any device, and the values that the host waits for.
+"""The table of docs/devices.md: ops that run on any device, and the values that the host waits for.
 
 `python -m seqflow.torch.device.page` writes it.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seqflow.torch.device import IMPLEMENTATIONS
 
-PAGE = Path(__file__).parents[3] / "docs" / "torch.md"
+PAGE = Path(__file__).parents[3] / "docs" / "devices.md"
 BEGIN = "<!-- The table is written by `python -m seqflow.torch.device.page`. -->\n"
 
 

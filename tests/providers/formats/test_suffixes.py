@@ -83,7 +83,7 @@ def test_a_folder_says_how_many_files_it_left_out(tmp_path):
 @pytest.mark.parametrize("name", ["a.orc", "a.avro", "a.db", "a.svm"])
 def test_a_format_that_another_package_reads_is_an_error_that_names_the_recipe(tmp_path, name):
     (tmp_path / name).touch()
-    with pytest.raises(ProviderOptionError, match=r"can't be read yet, but by another package, .*recipes.md"):
+    with pytest.raises(ProviderOptionError, match=r"can't be read yet, but by another package, .*formats.md"):
         sf.open(tmp_path / name)
 
 

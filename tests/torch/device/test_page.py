@@ -1,4 +1,4 @@
-"""docs/torch.md lists the ops that run on any device."""
+"""docs/devices.md lists the ops that run on any device."""
 
 import pytest
 
