@@ -31,6 +31,7 @@ from seqflow.loader.plans.selection import (
     check_lengths_between,
     checked_columns,
 )
+from seqflow.loader.plans.shares import is_under
 from seqflow.loader.plans.trees import TREES, cut_alike, in_trees, layout_of_trees, packed_trees
 from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
@@ -284,7 +285,13 @@ class Packed(BatchPlan):
                 f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
             )
         for name in self.shared_with:
-            if name not in record and f"{name}.lengths" not in record:
+            lists = f"{name}.lengths"
+            if any(is_under(record, one, lists) and record.parents[one] != lists for one in record):
+                raise BatchPlanError(
+                    f"Packed: shared_with has {name!r}, which holds lists of lists\n"
+                    "  name a column with a value, or a list of values, in each row"
+                )
+            if name not in record and lists not in record:
                 raise UnknownColumnError(
                     f"Packed: shared_with has {name!r}, which is not a column of the prepared rows"
                     f"{nearest(name, record)}\n  they have {', '.join(record)}"

@@ -52,7 +52,7 @@ class Share:
                 known = f"{nearest(name, columns)}; there are {', '.join(columns) or 'none'}"
                 raise UnknownColumnError(f"share: {name!r} {what}{known}")
             deep = [one for one, parent in rows.parents.items() if parent is not None and rows.depth(one) > 1]
-            if any(_is_under(rows, one, lengths) for one in deep):
+            if any(is_under(rows, one, lengths) for one in deep):
                 raise BatchPlanError(
                     f"share: {name!r} holds lists of lists, expected lists of numbers, or texts"
                 )
@@ -111,9 +111,9 @@ def _is_lengths(record: Record, name: str) -> bool:
     return name.endswith(".lengths") and record.parents[name] is None
 
 
-def _is_under(record: Record, name: str, lengths: str) -> bool:
+def is_under(record: Record, name: str, lengths: str) -> bool:
     parent = record.parents[name]
-    return parent is not None and (parent == lengths or _is_under(record, parent, lengths))
+    return parent is not None and (parent == lengths or is_under(record, parent, lengths))
 
 
 def _key_tensors(record: Record, key: str) -> tuple[str, ...]:

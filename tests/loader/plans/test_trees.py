@@ -419,6 +419,9 @@ def test_loaders_refuse_what_lengths_do_not_tell(tmp_path):
         sf.Loader(table, batch=PLAN, shuffle=sf.Shuffle(1, by="image"))
     with pytest.raises(UnknownColumnError, match=r"shared_with has 'imag', which is not a column.*'image'"):
         next(iter(sf.Loader(table, batch=sf.Packed(24, ["tokens"], share="prefix", shared_with=["imag"]))))
+    nested = table.append_column("nested", pa.array([[[1]]] * table.num_rows))
+    with pytest.raises(BatchPlanError, match="shared_with has 'nested', which holds lists of lists"):
+        next(iter(sf.Loader(nested, batch=sf.Packed(24, ["tokens"], share="prefix", shared_with=["nested"]))))
     clashing = table.append_column("previous", pa.array(range(table.num_rows)))
     with pytest.raises(BatchPlanError, match="'previous', which is the name of one that packing makes"):
         next(iter(sf.Loader(clashing, batch=PLAN)))
