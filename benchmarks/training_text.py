@@ -41,6 +41,13 @@ def near_duplicates() -> Iterator[Row]:
             rensa_signatures(tokens, lengths), {"best": 1.0}, agree=as_similar, rounds=7,
             why="rensa puts a hash into a few slots of its sketch; ours is the least of 128 hashes of every shingle",
         )  # fmt: skip
+        yield Row(
+            f"hash_ngrams, one_permutation_minhash {count}×{mean}",
+            lambda t=tokens, n=lengths: ops.one_permutation_minhash(
+                *ops.hash_ngrams(t, n, n=SHINGLE), num_perm=SIGNATURE
+            ),
+            rensa_signatures(tokens, lengths), {"best": 1.0}, agree=as_similar, rounds=7,
+        )  # fmt: skip
 
 
 def signatures(tokens: Any, lengths: Any) -> Any:

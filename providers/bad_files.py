@@ -53,7 +53,7 @@ class BadFileList(list[BadFile]):
 @checked(ProviderOptionError, methods=False)
 @dataclass(frozen=True, slots=True)
 class BadFiles:
-    """The policy for files that are damaged, or gone, when they are opened or read.
+    """Policy for files that are damaged, or gone, when they are opened or read; not the files themselves.
 
     "raise" stops with an error that names the file; "skip" leaves out the file, or, of a file whose metadata can be
     read, the damaged block with all its columns, and counts it; "quarantine" also writes an entry for it to the

@@ -79,10 +79,21 @@ def in_range(least: int, most: int | None = None) -> Callable[[int], bool]:
     return lambda value: least <= value and (most is None or value <= most)
 
 
+def is_wait(value: object) -> bool:
+    """Return whether a value is a time to wait, in seconds: a longer one is a hang."""
+    return (
+        is_number(value, (int, float, np.integer, np.floating))
+        and 0 < typing.cast("float", value) <= LONGEST_WAIT
+    )
+
+
+LONGEST_WAIT = 86_400
+SECONDS_TO_WAIT = f"seconds above 0, at most {LONGEST_WAIT:,}"
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
 PathText = Annotated[str, is_path, "a path"]
 ByteSize = Annotated[int | str, is_size, "bytes as a number or text such as '32 MiB'"]
+Seconds = Annotated[float, is_wait, SECONDS_TO_WAIT]
 Count = Annotated[int, in_range(1), "an integer, 1 or more"]
 Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]
 """Types with a condition, described in words; Annotated, so that type checkers see the type."""

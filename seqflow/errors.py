@@ -27,6 +27,27 @@ _SPELLED = {
     "exclude": ("exclude=", "[source] exclude"),
     "fill": ("fill=", "[source] fill"),
     "valid": ("valid=", "[source] valid"),
+    "fills": ("fills=", "[batch] fills"),
+    "pool": ('pool="window"', '[batch.balance] pool = "window"'),
+    "keep": ("keep=", "keep, a key at the top,"),
+    "where": ("where=", "[source] where", "--where"),
+    "index": ('index="lengths.arrow"', '[order] index = "lengths.arrow"'),
+    "cache": ('cache="folder"', '[source] cache = "folder"'),
+    "endpoint_url": (
+        'storage_options={"endpoint_url": …}',
+        "[source.storage_options] endpoint_url = …",
+        "--storage-option endpoint_url=…",
+    ),
+    "skip_signature": (
+        'storage_options={"skip_signature": True}',
+        "[source.storage_options] skip_signature = true",
+        "--storage-option skip_signature=true",
+    ),
+    "retry_seconds": (
+        'storage_options={"retry_seconds": …}',
+        "[source.storage_options] retry_seconds = …",
+        "--storage-option retry_seconds=…",
+    ),
     "header": ("format=sf.Csv(header=False)", "[source.csv] header = false"),
 }
 """Options that advice names, as %(name)s, spelled for each who may ask; a command without one is told the first."""
@@ -79,7 +100,11 @@ class SeqflowError(Exception):
     @property
     def text(self) -> str:
         """Description and advice, without the names of ops."""
-        advice = spelled(self.advice, self.asker or "python")
+        return self.told(self.asker or "python")
+
+    def told(self, asker: Asker) -> str:
+        """Return `text` with its advice as this asker writes options."""
+        advice = spelled(self.advice, asker)
         return f"{self.message}\n  {advice}" if advice else self.message
 
     def in_op(self, name: str, inputs: str = "") -> Self:

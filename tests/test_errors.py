@@ -6,7 +6,7 @@ import pytest
 from error_kinds import KINDS, PAGE, classes, page, write_files
 
 import seqflow as sf
-from seqflow.errors import DamagedFileError, MissingSourceError, OpError
+from seqflow.errors import DamagedFileError, JobError, MissingSourceError, OpError
 from seqflow.job import Job, run
 from seqflow.job.checking import check
 from seqflow.job.planning import plan
@@ -52,6 +52,19 @@ def test_advice_names_options_as_who_asks_writes_them(tmp_path):
     for use in (run, check, plan):
         with pytest.raises(DamagedFileError, match=r'  \[bad_files\] policy = "skip" leaves out'):
             use(job)
+
+
+def test_advice_on_a_setting_of_a_job_is_toml(tmp_path):
+    balance = {"group": 2**20, "steps_of": 2**20, "linear": 1}
+    tables = {
+        "source": {"paths": "x.parquet"},
+        "batch": {"kind": "packed", "capacity": 4, "balance": balance},
+        "output": {"path": "out"},
+    }
+    with pytest.raises(JobError, match=r'\n  \[batch.balance\] pool = "window" exchanges rows'):
+        Job.from_dict(tables, tmp_path)
+    with pytest.raises(OpError, match=r'\n  pool="window" exchanges rows'):
+        sf.Balance(**balance)
 
 
 @pytest.mark.parametrize("kind", [OpError, MissingSourceError])

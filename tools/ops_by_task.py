@@ -84,7 +84,8 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
         "text replaced, trimmed, in one case": "replace_text strip lower upper casefold",
         "text cut and joined": "split_text join_texts ngram_texts",
         "places of words and tokens, their labels": "word_offsets token_offsets labels_of_tokens",
-        "hashes of n-grams, signatures, what repeats": "hash_ngrams minhash ngram_overlap repetition_shares",
+        "hashes of n-grams, signatures, what repeats": "hash_ngrams minhash one_permutation_minhash "
+        "ngram_overlap repetition_shares",
         "clusters of pairs": "connected_components",
         "ranges of numbers": "lengths_range",
     },

@@ -35,6 +35,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": 100},
 )
 for _command, _module in (
     (inspect.inspect, inspect),

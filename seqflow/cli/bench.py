@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.arguments import LONGEST_WAIT, is_wait
 from seqflow.cli import job_options
 from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from seqflow.loader import Verdict
 
 EXAMPLES = (
-    ("seqflow bench job.toml", "The loader of a job alone: what its batches wait for."),
+    ("seqflow bench examples/pack_source.toml", "The loader of a job alone: what its batches wait for."),
     (
         "seqflow bench job.toml --consumer 20ms --threads 1,2,4",
         "Against a model that takes 20 ms for a batch.",
@@ -82,9 +83,12 @@ def _measured(path: Path, overrides: dict[str, Any], seconds: float, steps: int)
 
 def _seconds_of(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s)", text.strip())
-    if found is None:
-        raise JobError(f"--consumer is {text!r}, expected a time such as 20ms or 0.5s")
-    return float(found[1]) * _UNITS[found[2]]
+    seconds = 0.0 if found is None else float(found[1]) * _UNITS[found[2]]
+    if found is None or (seconds and not is_wait(seconds)):
+        raise JobError(
+            f"--consumer is {text!r}, expected a time such as 20ms or 0.5s, at most {LONGEST_WAIT}s"
+        )
+    return seconds
 
 
 def _threads_of(text: str | None) -> list[int | None]:

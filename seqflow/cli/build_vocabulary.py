@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = (
-    ("seqflow build-vocabulary docs/ tags tags.arrow", "Ids for the strings of a column of lists."),
+    ('seqflow build-vocabulary "docs/*.md" path paths.arrow', "Ids for the strings of a column."),
     (
-        "seqflow build-vocabulary docs/ tokens tokens.arrow --min-count 2 --max-size 1000",
+        "seqflow build-vocabulary rows/ tokens tokens.arrow --min-count 2 --max-size 1000",
         "Only keys that occur twice; at most 999 of them.",
     ),
-    ("seqflow build-vocabulary job.toml tokens prepared.arrow", "Keys of a tensor that a job prepares."),
 )
 
 

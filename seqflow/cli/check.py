@@ -8,8 +8,7 @@ from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, over
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
-    ("seqflow check job.toml", "Each tensor, its shape, and its largest size in bytes."),
-    ("seqflow check job.toml --set batch.capacity=64", "The same with another setting."),
+    ("seqflow check examples/pack_source.toml", "Each tensor, its shape, and its largest size in bytes."),
     ("seqflow check job.toml --json", "One JSON object, for CI: a source without rows is enough."),
 )
 

@@ -9,8 +9,8 @@ from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, over
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
-    ("seqflow find job.toml --rows rows.parquet", "The batches that have these rows."),
-    ("seqflow find job.toml --file docs/a.parquet --row 0 --upto 4", "Those before batch 4 that have a row."),
+    ("seqflow find examples/pack_source.toml --rows rows.parquet", "The batches that have these rows."),
+    ("seqflow find job.toml --file rows/a.parquet --row 0 --upto 4", "Those before batch 4 that have a row."),
 )
 
 

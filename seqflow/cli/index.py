@@ -19,12 +19,11 @@ _ANY_PLAN = 1 << 62
 
 
 EXAMPLES = (
-    ("seqflow index docs/ --lengths tokens", "Next to the data, where loaders with index=True look for it."),
-    ("seqflow index job.toml --output docs.index", "For a job; its order.index is this file."),
     (
-        "seqflow index docs/ --lengths tokens --anew",
-        "Read all files again, also those that have not changed.",
+        "seqflow index examples/pack_source.toml --output sources.index",
+        "For a job; its order.index is this file.",
     ),
+    ("seqflow index rows/ --lengths tokens", "Next to the data, where loaders look for it."),
 )
 
 

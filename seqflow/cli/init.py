@@ -10,10 +10,9 @@ from seqflow.cli.printing import say
 
 EXAMPLES = (
     (
-        'seqflow init "docs/*.parquet"',
+        'seqflow init "docs/*.md"',
         "Write job.toml, which packs the first list of integers, or the first text.",
     ),
-    ("seqflow init notes/ -o notes.toml", "The same for a folder of texts."),
     ("seqflow init poems/ --kind text -o poems.toml", "Files whose names do not show their kind."),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,12 +17,11 @@ if TYPE_CHECKING:
     from seqflow.report.source import SurveyedSource
 
 EXAMPLES = (
-    ("seqflow inspect docs/", "Tensors, nulls, a histogram of lengths."),
+    ('seqflow inspect "docs/*.md"', "Tensors, nulls, a histogram of lengths."),
     (
-        'seqflow inspect docs/ --where "lengths(tokens) > 2" --batch 32',
+        'seqflow inspect "rows/*.parquet" --where "lengths(tokens) > 2" --batch 32',
         "Some rows only; the waste of padding in batches of 32.",
     ),
-    ("seqflow inspect docs/a.parquet --json", "The same for programs."),
 )
 
 
@@ -57,6 +57,8 @@ def inspect(
             say(note)
         _print(found.survey.summary(), batch)
         print_faults(found)
+        if found.survey.summary()["rows"]:
+            _print_next(shown(path), kind)
     if not found.is_accepted(bad_rows, bad_files):
         if not json:
             say(spelled(LEAVE_BOTH, printing.asked))
@@ -70,6 +72,19 @@ def print_faults(found: SurveyedSource) -> None:
     """Print each damaged file, and each reason of bad rows with the first of them."""
     if lines := [*found.lines()]:
         say("\n".join(["", *lines]))
+
+
+def _print_next(path: str, kind: str | None) -> None:
+    """Print the commands that go on with these files."""
+    files = shlex.quote(path) + (f" --kind {shlex.quote(kind)}" if kind else "")
+    say("\nnext")
+    print_table(
+        [
+            (f"  seqflow report {files} -o report.html", "the same as a page, with a sample of rows"),
+            (f"  seqflow init {files}", "job.toml: a job for these files, with comments"),
+            ("  seqflow run job.toml --dry-run", "its windows, batches and memory"),
+        ]
+    )
 
 
 def _print(summary: dict[str, Any], batch: int) -> None:

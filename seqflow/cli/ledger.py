@@ -9,7 +9,7 @@ from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, over
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
-    ("seqflow ledger job.toml", "Rows, tokens, batches and epochs of the first epoch."),
+    ("seqflow ledger examples/pack_source.toml", "Rows, tokens, batches and epochs of the first epoch."),
     ("seqflow ledger job.toml --upto 2 --by file", "Those before batch 2, by file."),
 )
 

@@ -13,7 +13,7 @@ from seqflow.cli.progress_line import progress_line
 from seqflow.errors import spelled
 
 EXAMPLES = (
-    ("seqflow report docs/ -o docs.html", "A page about files."),
+    ('seqflow report "docs/*.md" -o docs.html', "A page about files."),
     (
         "seqflow report job.toml -o job.html",
         "A page about a job: its files, shapes, sizes, and a sample of its batches.",

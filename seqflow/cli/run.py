@@ -25,15 +25,14 @@ Progress = Callable[["Stats", "int | None"], None]
 
 
 EXAMPLES = (
-    ("seqflow run job.toml --dry-run", "Windows, batches, fill and memory; nothing is written."),
-    ("seqflow run job.toml", "Write the output; a complete output stays."),
-    ("seqflow run job.toml --resume", "Continue a killed run."),
-    ("seqflow run job.toml --append --resume --log json", "Each night: add what is new."),
     (
-        'seqflow run job.toml --input "docs/a*.parquet" --output part/ --set batch.capacity=64',
+        "seqflow run examples/pack_source.toml --dry-run",
+        "Windows, batches, fill and memory; nothing is written.",
+    ),
+    (
+        'seqflow run job.toml --input "rows/a*.parquet" --output part/ --set batch.capacity=64',
         "Other files, another output, another setting.",
     ),
-    ("seqflow run job.toml --overwrite --workers 2", "Make the output again, in two processes."),
 )
 
 
@@ -66,7 +65,7 @@ def run(
     ] = None,
     log: Annotated[
         Literal["json"] | None,
-        typer.Option(help="Print a JSON object for the start, each 30 s, and the end, in lines on stderr."),
+        typer.Option(help="Print JSON lines on stderr: at the start, each 30 s, at the end."),
     ] = None,
     verdict: Annotated[
         bool,

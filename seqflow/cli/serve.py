@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 60.0
 EXAMPLES = (
-    ("seqflow serve job.toml", "Serve the batches to programs on this machine."),
+    ("seqflow serve examples/pack_source.toml", "Serve the batches to programs on this machine."),
     (
         "seqflow serve job.toml --host 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem",
         "To other machines.",
     ),
-    ("seqflow serve job.toml --processes 4", "In four processes, at ports 8815 to 8818."),
 )
 
 

@@ -17,8 +17,10 @@ from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
 EXAMPLES = (
-    ("seqflow trace job.toml --batch 0", "All places from which the batch comes."),
-    ("seqflow trace job.toml --batch 0 --row 0 --element 3 --show", "Places of one element; and the batch."),
+    (
+        "seqflow trace examples/pack_source.toml --batch 0 --row 0",
+        "All places from which a packed row comes.",
+    ),
     ("seqflow trace out/part-00000.parquet --row 0", "The places of a row of an output."),
 )
 

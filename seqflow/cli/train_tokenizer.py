@@ -25,9 +25,12 @@ _LARGEST = 1 << 20
 
 
 EXAMPLES = (
-    ("seqflow train-tokenizer notes/ --vocab-size 300 --output tokenizer.json", "Learn from text files."),
     (
-        'seqflow train-tokenizer docs/ --column text --special "<eos>" --vocab-size 300 --output eos.json',
+        'seqflow train-tokenizer "docs/*.md" --vocab-size 300 --output tokenizer.json',
+        "Learn from text files.",
+    ),
+    (
+        'seqflow train-tokenizer rows/ --column text --special "<eos>" --vocab-size 300 --output eos.json',
         "From a column, with a special token.",
     ),
 )

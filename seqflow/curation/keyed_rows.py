@@ -260,7 +260,8 @@ def _bands(tokens: Array, lengths: Array, rule: NearDuplicates) -> dict[str, Arr
     """Return a hash of each band of each row's signature; -1 for a row without n-grams."""
     bands, rows = rule.shape
     grams, counts = ops.hash_ngrams(tokens, lengths, n=rule.ngram)
-    signature = ops.minhash(grams, counts, num_perm=bands * rows, seed=rule.seed)
+    sketch = ops.minhash if rule.sketch == "minhash" else ops.one_permutation_minhash
+    signature = sketch(grams, counts, num_perm=bands * rows, seed=rule.seed)
     found = {}
     for number in range(bands):
         state = np.zeros(len(counts), np.uint64)

@@ -1,12 +1,14 @@
 """The rules of curation, as sections of a job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 
 from seqflow.arguments import PathText, at_least_one, checked
 from seqflow.errors import OpError
+from seqflow.kernels import MOST_BINS
 
 COMPARISON = 2
 """Number of the way in which rows are compared: it rises when other rows become equal or alike."""
@@ -103,6 +105,9 @@ class NearDuplicates:
     128 numbers, the ones with the least chance of pairs that are found below it or missed above it."""
     seed: int = 1
     """Seed of the signatures."""
+    sketch: Literal["minhash", "one_permutation"] = field(default="minhash", metadata={"later": True})
+    """Op that makes the signatures: `minhash`, or `one_permutation_minhash`, which takes a fraction of the time for
+    long texts, and whose estimates vary more for texts with fewer n-grams than numbers."""
 
     name = "near_duplicates"
 
@@ -112,6 +117,11 @@ class NearDuplicates:
         if bands * rows > _MOST:
             raise OpError.of(
                 "NearDuplicates.bands", f"times rows is {bands * rows}, expected at most {_MOST}"
+            )
+        if self.sketch == "one_permutation" and bands * rows > MOST_BINS:
+            raise OpError.of(
+                "NearDuplicates.bands",
+                f"times rows is {bands * rows}, expected at most {MOST_BINS} for sketch = 'one_permutation'",
             )
         if not 0 <= self.seed < 2**64:
             raise OpError.of(
@@ -153,3 +163,16 @@ Rule = Decontaminate | Deduplicate | NearDuplicates
 RULES: tuple[type[Decontaminate], type[Deduplicate], type[NearDuplicates]]
 RULES = (Decontaminate, Deduplicate, NearDuplicates)
 """In the order in which they are applied: each one to the rows that those before have left."""
+
+
+def identity(rule: Rule) -> dict[str, Any]:
+    """Return what decides which rows a rule leaves out: its fields, and the way in which rows are compared.
+
+    Fields that are newer than records of runs are left out if they have their default.
+    """
+    known = (
+        one.name
+        for one in fields(rule)
+        if "later" not in one.metadata or getattr(rule, one.name) != one.default
+    )
+    return {**{name: getattr(rule, name) for name in known}, "comparison": COMPARISON}

@@ -9,7 +9,7 @@ import numpy as np
 from seqflow.arguments import checked
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import DType
-from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
+from seqflow.expression.parser import Node, Parsed, canonical, parse, postorder, with_inputs, word
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
 from seqflow.kernels.arrays import Array
@@ -86,15 +86,6 @@ class Expression:
         ['@0', '@1', 'mul', '@2', 'add']
         """
         return [word(node) for node in postorder(self.tree)]
-
-    @cached_property
-    def stack_depth(self) -> int:
-        """Number of stack places that the reverse Polish form needs."""
-        depth = deepest = 0
-        for node in postorder(self.tree):
-            depth += 1 - (node.function.arity if isinstance(node, Call) else 0)
-            deepest = max(deepest, depth)
-        return deepest
 
     @cached_property
     def canonical(self) -> str:

@@ -107,7 +107,7 @@ def judge(place: RequestPlace, error: Exception) -> Verdict:
         host = found[1] if (found := _HOST.search(first)) else place.root
         unknown = StoreError(
             f"the host of {place.root}, {host!r}, is not known: check region and endpoint",
-            advice='storage_options={"endpoint_url": …} names another',
+            advice="%(endpoint_url)s names another",
         )
         return Verdict(_BRIEFLY, reason, unknown)
     return Verdict(forever, reason)
@@ -153,7 +153,7 @@ def _refused(
         return StoreError(
             f"no credentials for {place.root}: neither options, environment nor this machine have any",
             advice="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or the variables of another cloud), or pass "
-            'storage_options={"skip_signature": True} for a public bucket',
+            "%(skip_signature)s for a public bucket",
         )
     if status in (401, 403) or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
         skewed = code in ("SignatureDoesNotMatch", "RequestTimeTooSkewed")
@@ -197,5 +197,5 @@ def again(place: RequestPlace, do: Callable[[], T], seconds: float) -> T:
 def _no_answer(place: RequestPlace, seconds: float, attempts: int, reason: str) -> StoreError:
     return StoreError(
         f"{place}: no answer in {seconds:.0f} s, after {attempts} attempt{'s' * (attempts != 1)}; the last: {reason}",
-        advice='storage_options={"retry_seconds": …} waits for longer',
+        advice="%(retry_seconds)s waits for longer",
     )

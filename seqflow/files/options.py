@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seqflow.arguments import SECONDS_TO_WAIT, is_wait
 from seqflow.errors import ProviderOptionError
 from seqflow.hidden import described_option, is_secret
 
@@ -36,6 +37,9 @@ _OF_CLIENT = (
     "timeout",
     "user_agent",
 )
+TIMES = ("connect_timeout", "read_timeout", "timeout")
+"""Options among them that say how long one request waits."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class StoreOptions(NamedTuple):
@@ -62,7 +66,7 @@ def store_options(options: Mapping[str, Any], scheme: str) -> StoreOptions:
         if name == "retry_seconds":
             seconds = _seconds(value)
         elif bare in _OF_CLIENT:
-            client[bare] = value
+            client[bare] = _time(name, value) if bare in TIMES else value
         elif value is not None:
             config[_OF_FSSPEC.get(name, name) if scheme in ("s3", "s3a") else name] = value
     endpoint = next((value for name, value in config.items() if "endpoint" in name), None)
@@ -99,9 +103,20 @@ def has_profile() -> bool:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+    if not is_wait(value):
         raise ProviderOptionError(
             f"storage_options: retry_seconds is {described_option('retry_seconds', value)}, expected a number of "
-            "seconds above 0"
+            f"{SECONDS_TO_WAIT}"
         )
     return float(value)
+
+
+def _time(name: str, value: Any) -> Any:
+    """Return a time as the client takes it; raise ProviderOptionError unless it is a time of at most a day."""
+    parts = re.findall(r"([\d.]+)\s*([a-z]*)", value) if isinstance(value, str) else ()
+    known = all(unit in _UNITS and amount.count(".") < 2 for amount, unit in parts)
+    if not known or not is_wait(sum(float(amount) * _UNITS[unit] for amount, unit in parts)):
+        raise ProviderOptionError(
+            f"storage_options: {name} is not a time of at most a day, expected one such as '10s' or '500ms'"
+        )
+    return value

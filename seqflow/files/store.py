@@ -212,7 +212,7 @@ class StoreFiles(Files):
             except OSError as error:
                 raise StoreError(
                     f"{path}: cannot be copied to this machine: {error.strerror}",
-                    advice='cache="folder" names a folder with room for it',
+                    advice="%(cache)s names a folder with room for it",
                 ) from None
 
     def _of(self, path: str) -> Entry:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqflow.curation.rules import COMPARISON
+from seqflow.curation.rules import identity
 from seqflow.errors import JobError
 from seqflow.files.uris import absolute, is_uri
 from seqflow.identity.differences import Difference, differences, listed
@@ -77,7 +77,7 @@ def describe(job: Job, loader: EpochBatches) -> dict[str, Any]:
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        **{rule.name: {**asdict(rule), "comparison": COMPARISON} for rule in job.rules},
+        **{rule.name: identity(rule) for rule in job.rules},
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }

@@ -101,7 +101,7 @@ class JobFile:
         try:
             yield
         except (OpError, ProviderOptionError, NetError, ExpressionError) as error:
-            self.fail(name, error.text)
+            self.fail(name, error.told("job"))
 
 
 def _without_parents(path: str) -> str:
@@ -351,7 +351,7 @@ def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
     try:
         import_modules((module.strip(),), job_file.folder)
     except JobError as error:
-        job_file.fail("batch.kind", f"kind: {error.text}")
+        job_file.fail("batch.kind", f"kind: {error.told('job')}")
     known = vars(sys.modules[module.strip()])
     found = known.get(name.strip())
     if not isinstance(found, type) or not issubclass(found, BatchPlan):
@@ -481,7 +481,7 @@ def _section(
     except (OpError, ProviderOptionError) as error:
         argument = error.argument.partition("[")[0]
         place = f"{name}.{argument}" if argument in values else name
-        job_file.fail(place, f"[{name}] {error.text}")
+        job_file.fail(place, f"[{name}] {error.told('job')}")
 
 
 def _table(tables: Mapping[str, Any], name: str, job_file: JobFile) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from seqflow.arguments import ByteSize, Count, PathText, in_range, is_number
+from seqflow.arguments import ByteSize, Count, PathText, Seconds, in_range, is_number
 from seqflow.errors import OpError
 from seqflow.hidden import hides_credentials
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
@@ -41,7 +41,7 @@ class ServedSection:
     """File of the root certificate (PEM); None takes those of the system."""
     ahead: ByteSize = "64 MiB"
     """Most bytes of batches that are read ahead."""
-    timeout: float = 60
+    timeout: Seconds = 60
     """Seconds to wait for a server, at most a day."""
     rank: int | None = None
     """Rank of this process; None takes that of the environment, as in `Ranks`."""

@@ -13,11 +13,24 @@ from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
+from seqflow.kernels.memory import check_memory
 
-__all__ = ["HASHES", "hash_grams", "hash_ids", "hash_state", "hash_strings", "random_output"]
+__all__ = [
+    "HASHES",
+    "MOST_BINS",
+    "hash_grams",
+    "hash_ids",
+    "hash_state",
+    "hash_strings",
+    "least_of_bins",
+    "random_output",
+]
 
 HASHES = 2**63
 """Number of buckets for whole hashes: a bucket is the upper 63 bits of the hash, which int64 holds."""
+
+MOST_BINS = 4096
+"""Most bins of a set: to fill the empty ones takes the square of their number of steps, if the set is small."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -75,6 +88,34 @@ def hash_grams(tokens: Array, lengths: Array, n: int, state: int) -> Array:
     for k in range(n if len(first) else 0):
         states = random_output(states, numbers[first + k])
     return states
+
+
+@kernel(shingles=COUNTS, lengths=COUNTS)
+def least_of_bins(shingles: Array, lengths: Array, state: int, count: int) -> Array:
+    """Return the least hash in each bin of a segment's numbers: shingles[sum(lengths)] -> uint64 least[B, count].
+
+    The hash of x is output(state, x), its bin bucket(hash) of `count`. A bin without any takes the hash of the first
+    bin with one among bucket(output(stream, k)), k = 0, 1, …, where the stream of bin j is output(state, j). An empty
+    segment has 2**64 - 1 everywhere, the number that marks a bin without a hash. `state` is given as int64.
+    """
+    if not 1 <= count <= MOST_BINS:
+        raise ValueError(f"count is {count}, expected 1 to {MOST_BINS}")
+    shingles, lengths = int64_counts(shingles, "shingles"), int64_counts(lengths, "lengths")
+    check_memory((len(lengths), count), np.dtype(np.uint64))
+    check_sum(lengths, len(shingles), "shingles")
+    hashes = random_output(_unsigned(state), shingles.view(np.uint64))
+    empty = np.uint64(2**64 - 1)
+    least = np.full((len(lengths), count), empty)
+    np.minimum.at(least, (np.repeat(np.arange(len(lengths)), lengths), _bucket(hashes, count)), hashes)
+    is_full = least != empty
+    row, bin_ = np.nonzero(~is_full & is_full.any(axis=1)[:, None])
+    streams, k = random_output(_unsigned(state), bin_.astype(np.uint64)), 0
+    while len(row):
+        taken = _bucket(random_output(streams, np.full_like(streams, k)), count)
+        found, k = is_full[row, taken], k + 1
+        least[row[found], bin_[found]] = least[row[found], taken[found]]
+        row, bin_, streams = row[~found], bin_[~found], streams[~found]
+    return least
 
 
 def hash_state(seed: int) -> int:

@@ -96,7 +96,7 @@ class Net:
         """Names of the tensors that the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)
 
-    @property
+    @cached_property
     def is_random(self) -> bool:
         """Whether one of its ops draws random numbers."""
         return any(step.op.random is not None for step in self.steps)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 
-from seqflow.arguments import FilePath, checked
+from seqflow.arguments import SECONDS_TO_WAIT, FilePath, checked, is_wait, shown
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader import Balance, arguments
@@ -52,8 +52,6 @@ from seqflow.version import __version__
 
 _CELLS = 1 << 19
 """Size of each batch for those who group small ones into a task: each is one alone, as it comes."""
-_LONGEST_WAIT = 86_400
-"""Seconds that a server may be waited for: a day; a longer wait is a hang."""
 _AT_ONCE = 4096
 """Numbers of batches that are looked up together."""
 
@@ -529,8 +527,8 @@ def served(
     Raise OpError when no server answers, with the addresses; the errors of nets and rows are those of a loader.
     """
     given = arguments.grouped("ranks", ranks, Ranks, arguments.RANKS, options)
-    if not 0 < timeout <= _LONGEST_WAIT:
-        raise OpError(f"served: timeout is {timeout:g}, expected seconds above 0, at most {_LONGEST_WAIT:,}")
+    if not is_wait(timeout):
+        raise OpError(f"served: timeout is {shown(timeout)}, expected {SECONDS_TO_WAIT}")
     spans, most = None if skip is None else skip_spans_of(skip), byte_count("served: ahead", ahead)
     root = None if tls_root is None else Path(tls_root).read_bytes()
     urls = [url] if isinstance(url, str) else list(url)

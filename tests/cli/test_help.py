@@ -16,7 +16,7 @@ COMMANDS = [
 ]  # fmt: skip
 JOB = """
 [source]
-paths = "docs"
+paths = "ROWS"
 columns = ["tokens"]
 [batch]
 kind = "packed"
@@ -30,7 +30,7 @@ path = "out"
 def folder(tmp_path):
     """A folder in which all examples can be typed."""
     folder = tmp_path
-    for name in ("docs", "notes", "poems"):
+    for name in ("docs", "examples", "poems", "rows"):
         (folder / name).mkdir()
     for name in ("a", "b"):
         rows = {
@@ -38,11 +38,12 @@ def folder(tmp_path):
             "text": ["one", "two", "three"],
             "tags": [["x"], [], ["y"]],
         }
-        pq.write_table(pa.table(rows), folder / "docs" / f"{name}.parquet")
-    pq.write_table(pa.table({"file": ["docs/a.parquet"], "row": [1]}), folder / "rows.parquet")
-    (folder / "notes" / "one.txt").write_text("a text")
+        pq.write_table(pa.table(rows), folder / "rows" / f"{name}.parquet")
+    pq.write_table(pa.table({"file": ["rows/a.parquet"], "row": [1]}), folder / "rows.parquet")
+    (folder / "docs" / "one.md").write_text("a text")
     (folder / "poems" / "one.poem").write_text("a poem")
-    (folder / "job.toml").write_text(JOB)
+    (folder / "job.toml").write_text(JOB.replace("ROWS", "rows"))
+    (folder / "examples" / "pack_source.toml").write_text(JOB.replace("ROWS", "../rows"))
     return folder
 
 
@@ -79,6 +80,14 @@ def test_each_command_says_what_it_does_in_one_sentence():
         assert len(first) <= 60
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_is_a_screen(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = seqflow(command, "--help").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 105
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [one for one in COMMANDS if one != "serve"]
@@ -89,6 +98,9 @@ def test_the_examples_of_a_command_run_one_after_another(folder, command):
         (folder / "job.toml").unlink()
     if command == "trace":
         assert seqflow("run", "job.toml", folder=folder).returncode == 0
+    assert any(
+        file in examples(command)[0] for file in ("docs/*.md", "examples/pack_source.toml", "ops", "info")
+    )
     for example in examples(command):
         _, *arguments = shlex.split(example)
         assert arguments[0] == command

@@ -5,8 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seqflow.curation import NearDuplicates
 from seqflow.curation.keyed_rows import keyed
-from seqflow.errors import ProviderError
+from seqflow.curation.rules import COMPARISON, identity
+from seqflow.errors import OpError, OpTypeError, ProviderError
 
 
 def key_table(path, **rules):
@@ -147,6 +149,32 @@ def bands_of(path, texts, **rule):
     pq.write_table(pa.table({"text": texts}), path)
     table = key_table(path, near_duplicates={"column": "text", "bands": 1, "rows": 32, **rule})
     return table["band_000"].to_pylist()
+
+
+def test_bands_are_those_of_the_sketch(tmp_path):
+    texts = ["one two three four five six", "one two three four five", "", "ONE two three, four five six"]
+    found = {
+        sketch: bands_of(tmp_path / "a.parquet", texts, sketch=sketch)
+        for sketch in ("minhash", "one_permutation")
+    }
+    assert found["minhash"] == bands_of(tmp_path / "a.parquet", texts)
+    for one in found.values():
+        assert (one[0] == one[3], one[0] == one[1], one[2]) == (True, False, -1)
+    assert found["minhash"][0] != found["one_permutation"][0]
+
+
+def test_the_identity_of_a_rule_has_its_sketch_if_it_is_not_the_one_of_earlier_runs():
+    fields = {"column": "text", "ngram": 5, "bands": None, "rows": None, "threshold": None, "seed": 1}
+    assert identity(NearDuplicates(column="text")) == {**fields, "comparison": COMPARISON}
+    other = identity(NearDuplicates(column="text", sketch="one_permutation"))
+    assert other == {**fields, "sketch": "one_permutation", "comparison": COMPARISON}
+
+
+def test_a_sketch_that_is_not_taken(tmp_path):
+    with pytest.raises(OpError, match="NearDuplicates: bands times rows is 4100, expected at most 4096"):
+        NearDuplicates(column="text", bands=1025, rows=4, sketch="one_permutation")
+    with pytest.raises(OpTypeError, match="sketch"):
+        NearDuplicates(column="text", sketch="simhash")
 
 
 @pytest.mark.parametrize(

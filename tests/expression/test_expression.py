@@ -20,10 +20,9 @@ def test_infix_and_prefix_text_mean_the_same():
     assert Expression(INFIX)(x, y).tolist() == Expression(PREFIX)(x, y).tolist() == [1, 2]
 
 
-def test_the_reverse_polish_form_needs_a_stack_of_two():
+def test_the_reverse_polish_form_has_operands_before_their_function():
     product = Expression("add(mul(@0,@1),@2)")
     assert product.rpn == ["@0", "@1", "mul", "@2", "add"]
-    assert product.stack_depth == 2
     assert product(2, 3, 4).item() == 10
 
 

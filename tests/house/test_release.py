@@ -34,8 +34,16 @@ def test_the_version_is_one_everywhere():
     assert f"Version {minor};" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not (ROOT / "CITATION.cff").exists(), reason="a source distribution may have none")
+def test_a_citation_names_the_latest_release():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    cited = re.search(r"^version: (.*)\ndate-released: (.*)$", text, re.MULTILINE)
+    assert cited is not None
+    assert cited.groups() == RELEASES[0][:2]
+
+
 def test_the_changes_of_a_release_are_a_screen():
-    assert [version for version, _, _ in RELEASES] == ["0.3.0", "0.2.0", "0.1.0"]
+    assert [version for version, _, _ in RELEASES] == ["0.4.0", "0.3.0", "0.2.0", "0.1.0"]
     assert max(map(len, CHANGES.splitlines())) <= 118
     for version, _, text in SECTIONS:
         assert len(text.strip().splitlines()) < 60, version

@@ -134,7 +134,7 @@ def test_what_the_job_of_the_servers_decides_is_refused(tmp_path, added, text):
     [
         ("where = 'id > 3'", "line 4: where is given next to source.served"),
         ("paths = 'x'", "line 4: paths is given next to source.served"),
-        ("timeout = 'x'", "line 4: timeout is 'x', expected a number"),
+        ("timeout = 'x'", "line 4: timeout is 'x', expected seconds above 0, at most 86,400"),
         ("tail = 'no'", "line 4: tail is 'no', expected 'drop' or 'pad' or 'repeat'"),
         ("token = 'secret'", "line 4: unknown key 'token' in .source.*did you mean 'token_file'"),
         ("served_by = 1", "unknown key 'served_by'"),

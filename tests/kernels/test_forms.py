@@ -138,6 +138,7 @@ COUNTED = {
     "group_rows": lambda ids: (ids, 2),
     "hash_grams": lambda lengths: (A([5]), lengths, 1, 0),
     "hash_ids": lambda ids: (ids, 0, 5),
+    "least_of_bins": lambda lengths: (A([5]), lengths, 0, 3),
     "lengths_to_offsets": lambda lengths: (lengths,),
     "lengths_to_positions": lambda lengths: (lengths,),
     "lengths_to_segment_ids": lambda lengths: (lengths,),

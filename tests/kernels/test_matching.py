@@ -5,6 +5,8 @@ import numpy_kernels as reference
 import pytest
 from per_sequence import assert_same
 
+from seqflow import kernels
+
 PRIME = 2**61 - 1
 EDGES = [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, PRIME - 1]
 
@@ -38,6 +40,25 @@ def test_hashes_next_to_0_and_to_the_prime_are_told_apart(native):
     assert native.minhash(np.append(close, 0), np.array([7]), one, zero).item() == 0
     far = np.append(close[:2], [2**50 + 1, 2**50, 2**60])
     assert native.minhash(far, np.array([5]), one, zero).item() == 2**50
+
+
+@pytest.mark.parametrize("kind", ["any", "few", "edges"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("count", [1, 2, 7, 63, 64, 65, 128, 4096])
+def test_the_least_hashes_of_bins_are_those_of_the_reference(native, kind, dtype, count):
+    random = np.random.default_rng(count)
+    lengths = np.array([0, 1, 2, 600, 3, 0, 128, 129, 40, 9000])
+    shingles = numbers(random, lengths.sum(), kind).astype(dtype)
+    found = native.least_of_bins(shingles, lengths, -7, count)
+    assert_same(found, reference.least_of_bins(shingles, lengths, -7, count))
+    assert (found[lengths == 0] == 2**64 - 1).all()
+    assert (found[1] == found[1, 0]).all()
+
+
+@pytest.mark.parametrize("count", [0, -1, 4097])
+def test_a_number_of_bins_that_is_not_taken(count):
+    with pytest.raises(ValueError, match=f"count is {count}, expected 1 to 4096"):
+        kernels.least_of_bins(np.array([5]), np.array([1]), 0, count)
 
 
 @pytest.mark.parametrize("spread", [3, 40, 2000, 2**62])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from seqflow import ops
 from seqflow.errors import OpError
+from seqflow.ops.shared.random_bits import output
 
 A = np.array
 
@@ -23,6 +24,60 @@ def test_signatures_estimate_the_jaccard_index():
 
 def test_an_empty_set_has_the_largest_number_everywhere():
     assert (ops.minhash(A([], np.uint64), [0], num_perm=4) == PRIME).all()
+
+
+def by_one_permutation(shingles, lengths, num_perm, seed):
+    """The definition, number by number, in Python's integers."""
+
+    def hashed(state, k):
+        return int(output(np.array([state], np.uint64), np.array([k], np.uint64))[0])
+
+    state, found, start = hashed(seed, 0), [], 0
+    for size in lengths:
+        bins: dict[int, int] = {}
+        for x in shingles[start : start + size]:
+            z = hashed(state, int(x))
+            bins[z * num_perm >> 64] = min(z, bins.get(z * num_perm >> 64, 2**64))
+        row = [bins.get(j, 2**64 - 1) for j in range(num_perm)]
+        for j in range(num_perm) if bins else ():
+            k, stream = 0, hashed(state, j)
+            while row[j] == 2**64 - 1:
+                row[j], k = bins.get(hashed(stream, k) * num_perm >> 64, 2**64 - 1), k + 1
+        found.append(row)
+        start += size
+    return np.array(found, np.uint64)
+
+
+@pytest.mark.parametrize(("num_perm", "seed"), [(1, 0), (16, 1), (50, 2**64 - 1)])
+def test_one_permutation_is_as_defined(num_perm, seed):
+    lengths = [3, 0, 1, 40, 2]
+    shingles = np.random.default_rng(0).integers(0, 2**64 - 1, sum(lengths), np.uint64, endpoint=True)
+    found = ops.one_permutation_minhash(shingles, lengths, num_perm=num_perm, seed=seed)
+    np.testing.assert_array_equal(found, by_one_permutation(shingles, lengths, num_perm, seed))
+    apart = ops.one_permutation_minhash(np.repeat(shingles, 2)[::2], lengths, num_perm=num_perm, seed=seed)
+    np.testing.assert_array_equal(found, apart)
+
+
+@pytest.mark.parametrize(("size", "spread"), [(20, 0.09), (300, 0.05), (3000, 0.05)])
+def test_one_permutation_estimates_the_jaccard_index(size, spread):
+    # sets of many seeds: half of the union of both is common, for sets with fewer shingles than bins, too
+    sets = np.concatenate([np.arange(3 * size), np.arange(size, 4 * size)]).astype(np.uint64)
+    found = [
+        np.mean(np.equal(*ops.one_permutation_minhash(sets, [3 * size] * 2, num_perm=128, seed=seed)))
+        for seed in range(200)
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.02)
+    assert np.std(found) < spread  # of 128 independent samples: 0.044
+
+
+def test_one_permutation_refuses_what_takes_too_long():
+    with pytest.raises(OpError, match="num_perm is 4097, expected at most 4096"):
+        ops.one_permutation_minhash(A([1], np.uint64), [1], num_perm=4097)
+    with pytest.raises(OpError, match=r"seed is 18446744073709551616, expected less than 2\*\*64"):
+        ops.one_permutation_minhash(A([1], np.uint64), [1], seed=2**64)
+    empty = ops.one_permutation_minhash(A([], np.uint64), [0, 0], num_perm=3)
+    assert (empty == 2**64 - 1).all()
+    assert empty.shape == (2, 3)
 
 
 def test_components_have_their_least_row():

@@ -73,7 +73,7 @@ class Balance:
             raise OpError.of(
                 "Balance.group",
                 f"times steps_of and pool is {together} batches, expected at most {_MOST_BATCHES}",
-                advice='pool="window" exchanges rows between all steps of a window',
+                advice="%(pool)s exchanges rows between all steps of a window",
             )
         if (self.linear is None) == (self.cost is None):
             given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"

@@ -282,7 +282,8 @@ class Packed(BatchPlan):
         padded = [name for name in rows.pads if name in names]
         if padded:
             raise BatchPlanError(
-                f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
+                f"Packed: pad has {padded[0]!r}, which is packed",
+                advice="%(fills)s says what fills its rows",
             )
         for name in self.shared_with:
             lists = f"{name}.lengths"

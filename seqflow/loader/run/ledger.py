@@ -82,7 +82,7 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
 @hides_credentials
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """The policy for rows that cannot be used.
+    """Policy for rows that cannot be used; not the rows themselves.
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" omits the row and counts
     it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`, in

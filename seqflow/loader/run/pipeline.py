@@ -433,7 +433,8 @@ class Pipeline:
         if not table.counted and len(table.streams) > 1:
             raise OpError(
                 f"Loader: streams = {len(table.streams)} needs the number of batches of each stream, which is not "
-                'known before reading\n  give index="lengths.arrow", or Rows(n) of data whose rows are known and kept'
+                "known before reading",
+                advice="give %(index)s, or Rows(n) of data whose rows are known and kept",
             )
 
     # Identity and state

@@ -576,7 +576,8 @@ class WindowMaker:
         assert self.recipe.shuffle is not None
         raise OpError(
             f"Shuffle: by is {self.recipe.shuffle.by!r}, and prepare {found}, expected the same rows: groups are "
-            "those of the source\n  leave out rows with keep= or where=, and make several of one before"
+            "those of the source",
+            advice="leave out rows with %(keep)s or %(where)s, and make several of one before",
         )
 
     def _fulfilling(self, rows: _Prepared, one: BlockSlice, ledger: Ledger) -> _Prepared:
@@ -685,8 +686,10 @@ class WindowMaker:
 
         The batch has the results of the steps `done`.
         """
-        net, reseed = self.recipe.net, self._draws(epoch, NET, (window, number), keys)
+        net = self.recipe.net
         assert net is not None
+        draws = isinstance(net, Net) and net.is_random
+        reseed = self._draws(epoch, NET, (window, number), keys) if draws else None
         if isinstance(net, Net) and done:
             return partial(executor.run_rest, net, done=done, reseed=reseed)
         return partial(apply, net, reseed=reseed)

@@ -1,5 +1,6 @@
 // Binds hashing.h.
 #include <algorithm>
+#include <vector>
 
 #include "ids/hashing.h"
 #include "shared/processor.h"
@@ -71,12 +72,33 @@ nb::object hash_grams(nb::handle tokens, nb::handle lengths, Index n, Index stat
   return hashes;
 }
 
+nb::object least_of_bins(nb::handle shingles, nb::handle lengths, Index state, Index count) {
+  const Buffer hashes(shingles), counts(lengths);
+  const Integers x = hashes.counts(), sizes = counts.counts();
+  if (count < 1 || count > MOST_BINS) decline();
+  check_memory({sizes.size, count}, UINT64);
+  nb::object result = empty_array({sizes.size, count}, hashes, 1, dtype_named(UINT64));
+  Buffer out(result, NUMERIC, true);
+  const Unlocked unlocked(hashes.bytes() + out.bytes());
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  check_sum(offsets[sizes.size], x.size, "lengths", "shingles");
+  std::vector<uint16_t> named(count * NAMED);
+  const Bins job = {x.values, x.wide, offsets.data(), static_cast<uint64_t>(state.value), count, named.data(),
+                    reinterpret_cast<uint64_t *>(out.data())};
+  const HashingKernels &kernels = SEQFLOW_SELECTED(hashing_kernels);
+  kernels.name_bins(job);
+  parallel_segments(offsets, count, 2 * hashes.bytes() + 8 * out.bytes(),
+                    [&](int64_t begin, int64_t end) { kernels.least_of_bins(job, begin, end); });
+  return result;
+}
+
 }  // namespace
 
 void bind_hashing(nb::module_ &module) {
   bind_kernel(module, "hash_ids", hash_ids);
   bind_kernel(module, "hash_strings", hash_strings);
   bind_kernel(module, "hash_grams", hash_grams);
+  bind_kernel(module, "least_of_bins", least_of_bins);
 }
 
 }  // namespace seqflow

@@ -31,10 +31,25 @@ struct Grams {
   uint64_t *out;
 };
 
+// The least hash in each of `count` bins of equal width, over the numbers of a segment.
+struct Bins {
+  const void *numbers;
+  bool wide;  // int64, else int32
+  const int64_t *offsets;
+  uint64_t state;
+  int64_t count;    // 1 to MOST_BINS
+  uint16_t *named;  // [count, NAMED], for `name_bins` to fill: the first bins that the stream of each names
+  uint64_t *least;  // [segments, count]
+};
+
+constexpr int64_t MOST_BINS = 4096, NAMED = 8;
+
 struct HashingKernels {
   void (*hash_ids)(const Hashing &, int64_t begin, int64_t end);            // elements
   void (*hash_strings)(const StringHashing &, int64_t begin, int64_t end);  // strings
   void (*hash_grams)(const Grams &, int64_t begin, int64_t end);            // segments
+  void (*name_bins)(const Bins &);
+  void (*least_of_bins)(const Bins &, int64_t begin, int64_t end);          // segments
 };
 SEQFLOW_TABLE(HashingKernels, hashing_kernels)
 
@@ -130,7 +145,70 @@ inline void hash_grams(const Grams &job, int64_t begin, int64_t end) {
   return job.wide ? hash_runs<int64_t>(job, begin, end) : hash_runs<int32_t>(job, begin, end);
 }
 
-extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, hash_grams};
+inline uint64_t stream_of(const Bins &job, int64_t bin) { return output(job.state, static_cast<uint64_t>(bin)); }
+
+inline int64_t named(const Bins &job, uint64_t stream, int64_t k) {
+  return bucket(output(stream, static_cast<uint64_t>(k)), static_cast<uint64_t>(job.count));
+}
+
+inline void name_bins(const Bins &job) {
+  for (int64_t j = 0; j < job.count; ++j)
+    for (int64_t k = 0; k < NAMED; ++k)
+      job.named[j * NAMED + k] = static_cast<uint16_t>(named(job, stream_of(job, j), k));
+}
+
+// Each empty bin takes the hash of the first bin that is not, of those that its stream names. The first few are looked up
+// together: one by one, each would be a branch that nothing foretells.
+inline void fill_empty(const Bins &job, uint64_t *least) {
+  uint8_t is_full[MOST_BINS];
+  int64_t full = 0;
+  for (int64_t j = 0; j < job.count; ++j) {
+    is_full[j] = least[j] != ~uint64_t{0};
+    full += is_full[j];
+  }
+  if (full == 0 || full == job.count) return;
+  for (int64_t j = 0; j < job.count; ++j) {
+    if (is_full[j]) continue;
+    const uint16_t *const first = job.named + j * NAMED;
+    uint32_t found = 0;
+    for (int64_t k = 0; k < NAMED; ++k) found |= uint32_t{is_full[first[k]]} << k;
+    int64_t from = first[found ? __builtin_ctz(found) : 0];
+    if (!found) {
+      const uint64_t stream = stream_of(job, j);
+      int64_t k = NAMED;
+      do from = named(job, stream, k++);
+      while (!is_full[from]);
+    }
+    least[j] = least[from];
+  }
+}
+
+template <class T>
+void lessen_bins(const Bins &job, int64_t begin, int64_t end) {
+  constexpr int64_t BLOCK = 128;
+  const T *const numbers = static_cast<const T *>(job.numbers);
+  uint64_t bits[BLOCK];
+  for (int64_t segment = begin; segment < end; ++segment) {
+    uint64_t *const least = job.least + segment * job.count;
+    for (int64_t j = 0; j < job.count; ++j) least[j] = ~uint64_t{0};
+    for (int64_t first = job.offsets[segment]; first < job.offsets[segment + 1]; first += BLOCK) {
+      const int64_t left = job.offsets[segment + 1] - first, count = left < BLOCK ? left : BLOCK;
+      for (int64_t i = 0; i < count; ++i)
+        bits[i] = output(job.state, static_cast<uint64_t>(static_cast<int64_t>(numbers[first + i])));
+      for (int64_t i = 0; i < count; ++i) {
+        uint64_t &bin = least[bucket(bits[i], static_cast<uint64_t>(job.count))];
+        bin = bits[i] < bin ? bits[i] : bin;
+      }
+    }
+    fill_empty(job, least);
+  }
+}
+
+inline void least_of_bins(const Bins &job, int64_t begin, int64_t end) {
+  return job.wide ? lessen_bins<int64_t>(job, begin, end) : lessen_bins<int32_t>(job, begin, end);
+}
+
+extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, hash_grams, name_bins, least_of_bins};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

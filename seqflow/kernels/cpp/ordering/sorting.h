@@ -404,12 +404,8 @@ struct SegmentOrder {
       count += !full || key < worst;
       if (count < room && i + 1 < size) continue;
       if (sort_digits<U>(keys, other_keys, places, other_places, count)) {
-        U *const keys_now = other_keys;
-        other_keys = keys;
-        keys = keys_now;
-        int64_t *const places_now = other_places;
-        other_places = places;
-        places = places_now;
+        exchange(keys, other_keys);
+        exchange(places, other_places);
       }
       if (count < k) continue;
       count = k;
