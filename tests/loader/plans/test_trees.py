@@ -301,9 +301,9 @@ def test_a_trace_of_an_element_names_all_its_owners(folder):
                 several += len(owners) > 1
             weights = loader.trace(number, row=row, element=0, column="weights")
             assert [one.block * 40 + one.row for one in weights] == [pieces[0][0]]
-        if number == 5:
+        if number == 1:
             break
-    assert several > 20
+    assert several > 5
 
 
 def test_other_columns_of_a_row_that_is_cut_are_cut_like_it_or_it_is_a_bad_row():
