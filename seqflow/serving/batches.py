@@ -188,11 +188,13 @@ class Batches:
             with producer.lock:
                 if producer.is_ended or producer.next > number:  # another client was here first
                     continue
-                made = self._make(producer, ticket)
+                made = self._make(producer, ticket, known)
             if made is not None and made[0] == number:
                 return made[1]
 
-    def _make(self, producer: Producer, ticket: Ticket) -> tuple[int, EncodedBatch] | None:
+    def _make(
+        self, producer: Producer, ticket: Ticket, known: CountedEpoch
+    ) -> tuple[int, EncodedBatch] | None:
         """Return the next batch of a producer, which then is kept; the producer is closed after its last."""
         made = None
         try:
@@ -214,7 +216,7 @@ class Batches:
             producer.next = number + producer.step
             self.counts["made"] += 1
             self._keep((ticket.epoch, ticket.size, number), batch)
-            last = producer.segment.stop or self._epochs[ticket.epoch].total
+            last = producer.segment.stop or known.total
             self._check_rows(ticket.epoch, producer, at_end=last is not None and producer.next >= last)
         return made
 

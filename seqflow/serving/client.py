@@ -1,7 +1,8 @@
 """`sf.served`: the batches of servers, as a loader gives them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
@@ -108,9 +109,7 @@ class ServedRun:
         total, firsts = pipeline.epoch(start.epoch)
         self.table: Any = ServedTable(total)
         self._firsts = None if firsts is None else np.asarray(firsts, np.int64)
-        self._lanes: dict[int, Lane] | None = None
-        self._lane_of: Callable[[Array], Array]
-        self._new_lane: Callable[[int], Lane]
+        self._lanes: list[Lane] = []
         place = None if firsts is not None else start.to_json()
         self._ticket = Ticket(
             pipeline.info["identity"], start.epoch, (), size=pipeline.ticket_size, place=place
@@ -122,34 +121,32 @@ class ServedRun:
     # Lanes
 
     def fill(self) -> None:
-        """Begin to read ahead, at the first call."""
-        if self._lanes is not None:
+        """Begin to read ahead, at the first call: windows, or streams, are dealt to the servers in turn."""
+        if self._lanes:
             return
-        assignment, skips = self._options.assignment, self._options.skips
-        servers = self._pipeline.servers
-        count = len(servers.addresses) if self._firsts is not None else 1
-        streams = self._pipeline.info["streams"]
-        index = assignment.first(self._first_index)
-
-        def lane_of(numbers: Array) -> Array:
-            if self._firsts is None:
-                return np.zeros(len(numbers), np.int64)
-            of = (
-                numbers % streams if streams > 1 else np.searchsorted(self._firsts, numbers, side="right") - 1
-            )
-            return np.asarray(of % count)
-
-        def spans(lane: int) -> Iterator[Span]:
-            for numbers in self._numbers(index):
-                yield from spans_of(numbers[lane_of(numbers) == lane])
-
-        def low(number: int) -> int:
-            return skips.number(max(self._first_index, skips.kept_before(number) - assignment.rank))
-
+        servers, index = self._pipeline.servers, self._options.assignment.first(self._first_index)
+        count = 1 if self._firsts is None else len(servers.addresses)
         most = max(1, self._pipeline.ahead // count)
-        self._lane_of = lane_of
-        self._new_lane = lambda lane: Lane(servers, lane, self._ticket, spans(lane), low, most)
-        self._lanes = {}
+        self._lanes = [
+            Lane(servers, lane, self._ticket, self._spans(lane, count, index), self._low, most)
+            for lane in range(count)
+        ]
+
+    def _spans(self, lane: int, count: int, index: int) -> Iterator[Span]:
+        for numbers in self._numbers(index):
+            yield from spans_of(numbers[self._lane_of(numbers, count) == lane])
+
+    def _lane_of(self, numbers: Array, count: int) -> Array:
+        streams = self._pipeline.info["streams"]
+        if self._firsts is None or streams > 1:
+            return np.asarray(numbers % streams % count)
+        return np.asarray((np.searchsorted(self._firsts, numbers, side="right") - 1) % count)
+
+    def _low(self, number: int) -> int:
+        """Return the first batch of the round of a batch."""
+        skips = self._options.skips
+        before = skips.kept_before(number) - self._options.assignment.rank
+        return skips.number(max(self._first_index, before))
 
     def _numbers(self, index: int) -> Iterator[Array]:
         """Yield the numbers of the batches of this rank in whole rounds, from kept row `index` on."""
@@ -163,13 +160,6 @@ class ServedRun:
             numbers = first + stride * np.arange(_AT_ONCE)
             yield skips.numbers(numbers if stop is None else numbers[numbers < stop])
             first += stride * _AT_ONCE
-
-    def _lane(self, number: int) -> Lane:
-        assert self._lanes is not None
-        lane = int(self._lane_of(np.array([number]))[0])
-        if lane not in self._lanes:
-            self._lanes[lane] = self._new_lane(lane)
-        return self._lanes[lane]
 
     # The protocol of a run
 
@@ -206,17 +196,22 @@ class ServedRun:
         return found
 
     def _fetched(self, task: ServedTask) -> tuple[Facts, Record]:
-        if self._lanes is not None and not task.fill:
-            return self._lane(task.row).take()
+        if self._lanes and not task.fill:
+            return self._lanes[int(self._lane_of(np.array([task.row]), len(self._lanes))[0])].take()
         place = self._ticket.place
         if place is not None and place["batch"] > task.row:
             place = None
         ticket = self._ticket._replace(spans=[(task.row, 1, 1)], low=task.row, place=place)
-        facts, batch = self._pipeline.servers.fetch(ticket)
+        facts, batch = self._one(ticket)
         if task.fill == "pad":
-            empty, batch = self._pipeline.servers.fetch(ticket._replace(fill="pad"))
+            empty, batch = self._one(ticket._replace(fill="pad"))
             facts = {**facts, "size": empty["size"]}
         return facts, batch
+
+    def _one(self, ticket: Ticket) -> tuple[Facts, Record]:
+        """Return the only batch of a ticket."""
+        with closing(Lane(self._pipeline.servers, 0, ticket, ticket.spans, lambda number: number, 1)) as lane:
+            return lane.take()
 
     def finished(self, made: FetchedBatch) -> Record:
         """Return a batch, with the totals of its step over the batches that are handed out."""
@@ -293,7 +288,7 @@ class ServedRun:
         """Do nothing: the counts are always up to date."""
 
     def close(self) -> None:
-        for lane in (self._lanes or {}).values():
+        for lane in self._lanes:
             lane.close()
 
 
@@ -470,6 +465,15 @@ class ServedLoader(EpochBatches):
         )
 
     reweigh = add = remove = choose = _refuse
+
+    def _refuse_rows(self, *args: object, **options: object) -> NoReturn:
+        """Raise OpError: a client does not know which rows of files are in batches."""
+        raise OpError(
+            "served: the rows of the batches are known to their servers\n"
+            "  ask a loader of their job: `seqflow ledger JOB`, `seqflow find JOB`"
+        )
+
+    ledger = find = _refuse_rows
 
     def verdict(self) -> Verdict:
         """Return whether the last iteration waited for the servers or for the consumer, as a loader does."""

@@ -16,7 +16,7 @@ from seqflow.errors import OpError
 from seqflow.identity.differences import differences
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
-from seqflow.serving.wire import ELSEWHERE, Decoder, bearer, kind_of, local_error
+from seqflow.serving.wire import ELSEWHERE, FOREIGN, Decoder, bearer, kind_of, local_error
 
 _log = logging.getLogger("seqflow")
 Facts = Mapping[str, Any]
@@ -113,23 +113,6 @@ class Servers:
                 return f": {place}{first.text}"
         return ""
 
-    def fetch(self, ticket: Ticket, lane: int = 0) -> tuple[Facts, Record]:
-        """Return the only batch of a ticket, with its facts; raise OpError when there is none."""
-        attempts = Attempts(self)
-        while True:
-            address, client, _ = self.client(lane + attempts.number)
-            try:
-                with client:
-                    reader = client.do_get(fl.Ticket(ticket.to_bytes()), self.options(self.timeout))
-                    decoder = Decoder(reader.schema)
-                    for facts, batch in decoder.batches(reader.read_chunk()):
-                        if batch is not None:
-                            reader.cancel()
-                            return facts, batch
-                    raise OpError(f"served: epoch {ticket.epoch} has no batch {ticket.spans[0][0]}")
-            except Exception as error:
-                attempts.failed(address, error)
-
     def each(self, what: str) -> dict[str, Any]:
         """Return the answer of each server that answers within a second, by its address."""
         found = {}
@@ -175,19 +158,17 @@ class Attempts:
         have refused.
         """
         servers, kind = self._servers, kind_of(error)
-        if kind not in (None, ELSEWHERE) or (kind is None and not isinstance(error, fl.FlightError)):
+        if kind not in (None, ELSEWHERE, FOREIGN) or (kind is None and not isinstance(error, fl.FlightError)):
             raise local_error(error) from None
         now = monotonic()
         self._since = now if self._since is None else self._since
         self._errors[address] = _line(local_error(error))
-        if isinstance(error, fl.FlightUnauthenticatedError) or (
-            kind == ELSEWHERE and "another job" in str(error)
-        ):
+        if kind == FOREIGN or isinstance(error, fl.FlightUnauthenticatedError):
             self._final.add(address)
             if not servers.refusals.get(address, "").startswith(self._errors[address]):
-                difference = servers.difference(address) if kind == ELSEWHERE else ""
+                difference = servers.difference(address) if kind == FOREIGN else ""
                 servers.refusals[address] = self._errors[address] + difference
-                if kind == ELSEWHERE:
+                if kind == FOREIGN:
                     _log.warning("served: %s: %s", address, servers.refusals[address])
             self._errors[address] = servers.refusals[address]
         servers.failures += 1
@@ -226,15 +207,10 @@ def _place_of(url: str) -> tuple[str, int, bool]:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
-        parts = urlsplit("")
-    if (
-        parts.scheme not in ("flight", "flight+tls")
-        or not host
-        or port is None
-        or parts.path
-        or parts.query
-        or "@" in url
-    ):
+    else:
+        if parts.scheme not in ("flight", "flight+tls") or parts.path or parts.query or "@" in url:
+            host = None
+    if not host or port is None:
         raise OpError(
             f"served: {url!r} is not a server, expected flight://host:port or flight+tls://host:port"
         )
@@ -263,13 +239,12 @@ class Lane:
         """Numbers that are still to come, from the next one on."""
         self._place = ticket.place
         self._changed = threading.Condition()
-        self._ready: deque[tuple[Facts, Record | None, int]] = deque()
+        self._ready: deque[tuple[Facts, Record, int]] = deque()
         self._bytes = 0
         self._error: BaseException | None = None
         self._is_closed = False
         self._reader: Any = None
         self._turn = 0
-        self._slow = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -280,40 +255,31 @@ class Lane:
         )
         thread.start()
 
-    def peek(self) -> tuple[Facts, Record | None, int]:
-        """Return the next batch with its facts and bytes, or facts about the end; raise the error in its place."""
+    def take(self) -> tuple[Facts, Record]:
+        """Return the next batch with its facts; raise the error in its place."""
+        servers, slow = self._servers, 0
         while True:
             with self._changed:
-                here = self._changed.wait_for(lambda: self._ready or self._error, self._servers.timeout)
+                self._changed.wait_for(lambda: self._ready or self._error, servers.timeout)
                 if self._ready:
-                    self._slow = 0
-                    return self._ready[0]
+                    facts, batch, nbytes = self._ready.popleft()
+                    self._bytes -= nbytes
+                    self._changed.notify_all()
+                    return facts, batch
                 if self._error is not None:
                     raise self._error
-                assert not here
-                self._slow += 1
-                if self._slow > len(self._servers.addresses):
+                slow += 1
+                if slow > len(servers.addresses):
                     raise OpError(
-                        f"served: {', '.join(self._servers.names)}: no batch for {self._servers.timeout:g} seconds "
+                        f"served: {', '.join(servers.names)}: no batch for {servers.timeout:g} seconds "
                         "from each server\n  raise timeout= if batches take as long"
                     )
-                self._servers.failures += 1
+                servers.failures += 1
                 self._turn += 1
                 reader, self._reader = self._reader, None
                 self._begin()
             if reader is not None:
                 reader.cancel()
-
-    def take(self) -> tuple[Facts, Record]:
-        """Return the next batch."""
-        facts, batch, nbytes = self.peek()
-        if batch is None:
-            raise OpError("served: the server ended before all batches came")
-        with self._changed:
-            self._ready.popleft()
-            self._bytes -= nbytes
-            self._changed.notify_all()
-        return facts, batch
 
     def close(self) -> None:
         with self._changed:
@@ -336,12 +302,9 @@ class Lane:
                         return
                     attempts.failed(address, error)
                     continue
-                if came is None:
-                    return
-                if came:
-                    attempts.answered()
-                else:
-                    attempts.failed(address, fl.FlightUnavailableError("the stream ended without a batch"))
+                if not came and self._is_mine(me):
+                    raise OpError(f"served: epoch {ticket.epoch} has no batch {ticket.spans[0][0]}")
+                attempts.answered()
         except BaseException as error:
             with self._changed:
                 if self._current is me:
@@ -371,35 +334,21 @@ class Lane:
             ticket = ticket._replace(spans=spans)
         return ticket
 
-    def _read_stream(self, me: object, reader: Any) -> int | None:
-        """Return the number of batches that came; None if there is nothing more to read."""
+    def _read_stream(self, me: object, reader: Any) -> int:
+        """Return the number of batches that came, until the stream ends or another thread reads."""
         with self._changed:
-            if not self._is_mine(me):
-                return None
-            self._reader = reader
+            self._reader = reader if self._is_mine(me) else self._reader
         decoder, came = Decoder(reader.schema), 0
-        while True:
-            try:
-                chunk = reader.read_chunk()
-            except StopIteration:
-                return came
+        for chunk in reader:
             found = decoder.batches(chunk)
-            nbytes = 0 if chunk.data is None else chunk.data.nbytes // max(1, len(found))
             for facts, batch in found:
-                if batch is None and not self._ends(facts):
-                    continue
-                if not self._put(me, facts, batch, nbytes):
+                if not self._put(me, facts, batch, chunk.data.nbytes // len(found)):
                     reader.cancel()
-                    return None
+                    return came
                 came += 1
-                if batch is None:
-                    return None
+        return came
 
-    def _ends(self, facts: Facts) -> bool:
-        """Return whether the epoch has none of the batches that are still to come."""
-        return facts["total"] is not None and bool(self._wanted) and self._wanted[0][0] >= facts["total"]
-
-    def _put(self, me: object, facts: Facts, batch: Record | None, nbytes: int) -> bool:
+    def _put(self, me: object, facts: Facts, batch: Record, nbytes: int) -> bool:
         """Add a batch to the buffer once it has room; return whether this thread is still the one that reads."""
         with self._changed:
             self._changed.wait_for(
@@ -407,13 +356,12 @@ class Lane:
             )
             if not self._is_mine(me):
                 return False
-            if batch is not None:
-                first, step, count = self._wanted.popleft()
-                if facts["number"] != first:
-                    raise OpError(f"served: batch {facts['number']} came, expected {first}")
-                if count > 1:
-                    self._wanted.appendleft((first + step, step, count - 1))
-                self._place = facts.get("place")
+            first, step, count = self._wanted.popleft()
+            if facts["number"] != first and not self._ticket.fill:
+                raise OpError(f"served: batch {facts['number']} came, expected {first}")
+            if count > 1:
+                self._wanted.appendleft((first + step, step, count - 1))
+            self._place = facts.get("place")
             self._ready.append((facts, batch, nbytes))
             self._bytes += nbytes
             self._changed.notify_all()

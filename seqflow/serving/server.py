@@ -41,8 +41,6 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         try:
             return method(*args)
-        except fl.FlightError:
-            raise
         except BaseException as error:
             raise wire_error(error) from None
 
@@ -72,30 +70,29 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
         _check(loader)
         self._batches = Batches(loader, memory)
         self._batches.epoch(0)  # an index that is missing is made before the first client comes
-        fingerprint = loader.pipeline.fingerprint(0)
-        totals = loader.pipeline.totals
+        pipeline, names = loader.pipeline, None if isinstance(loader, Loader) else loader.names
+        fingerprint, totals = pipeline.fingerprint(0), pipeline.totals
         balance = _members(loader)[0].recipe.batch.balance
-        settings = fingerprint["settings"]
-        self._info: dict[str, Any] = {
+        settings = {name: one for name, one in fingerprint["settings"].items() if name != "skip"}
+        deciding = {
             "version": VERSION,
             "seqflow": __version__,
-            "fingerprint": {
-                **fingerprint,
-                "settings": {one: settings[one] for one in settings if one != "skip"},
-            },
+            "fingerprint": {**fingerprint, "settings": settings},
             "totals": None if totals is None else totals.texts,
         }
-        self.identity = digest_of(self._info)
-        self._sources = None if isinstance(loader, Loader) else len(loader.names)
-        self._info |= {
+        self.identity = sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
+        """The same for servers whose batches are the same, and are sent the same way."""
+        self._sources = None if names is None else len(names)
+        self._info: dict[str, Any] = {
+            **deciding,
             "identity": self.identity,
-            "sources": None if isinstance(loader, Loader) else loader.names,
+            "sources": names,
             "streams": self._batches.streams,
             "balance": None if balance is None else [balance.group, balance.steps_of],
-            "steps_of": loader.pipeline.steps_of,
-            "skip": [list(span) for span in loader.pipeline.skip],
-            "epochs_differ": loader.pipeline.epochs_differ,
-            "counts_rows": isinstance(loader, Loader) and loader.pipeline.counts_rows,
+            "steps_of": pipeline.steps_of,
+            "skip": [list(span) for span in pipeline.skip],
+            "epochs_differ": pipeline.epochs_differ,
+            "counts_rows": isinstance(pipeline, Pipeline) and pipeline.counts_rows,
         }
         self._slots, self._most = threading.BoundedSemaphore(streams), streams
         self._open, self._opening = 0, threading.Lock()
@@ -144,11 +141,7 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
                 if isinstance(following, BaseException):
                     raise following
                 batch = following
-            if batch is None and not self._stopping.is_set():
-                yield _end(first, self._batches.end_of(ticket.epoch))
         except GeneratorExit:
-            raise
-        except fl.FlightError:
             raise
         except BaseException as error:
             raise wire_error(error) from None
@@ -246,19 +239,6 @@ class BatchServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _end(first: EncodedBatch | None, total: int | None) -> tuple[pa.RecordBatch, pa.Buffer]:
-    """Return the message after the last batch of an epoch."""
-    schema = stream_schema(first)
-    columns = [pa.array([], pa.large_binary()) for _ in schema.names]
-    facts = json.dumps([{"total": total}]).encode()
-    return pa.RecordBatch.from_arrays(columns, schema.names), pa.py_buffer(facts)
-
-
-def digest_of(info: Any) -> str:
-    """Return the identity of a job: the same for servers whose batches are the same, and are sent the same way."""
-    return sha256(json.dumps(info, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _check(loader: Loader | Mix) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow.json_schema import is_count, matches_schema, numbered
 from seqflow.kernels.arrays import Array
-from seqflow.serving.wire import VERSION, refusal
+from seqflow.serving.wire import FOREIGN, VERSION, refusal
 
 MOST_SPANS = 256
 MOST_BYTES = 4096
@@ -25,6 +25,15 @@ _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _PLACE = {"epoch": is_count, "batch": is_count, "ranks": is_count, "windows": numbered(_WINDOW)}
 _MEMBER = {"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}
 _MIX_PLACE = {"epoch": is_count, "batch": is_count, "ranks": is_count, "ended": bool, "members": [_MEMBER]}
+_TICKET = {
+    "identity": str,
+    "epoch": lambda epoch: is_count(epoch) and epoch < _MOST_EPOCH,
+    "spans": lambda spans: matches_schema(spans, [(is_count,) * 3]) and 1 <= len(spans) <= MOST_SPANS,
+    "low": is_count,
+    "size": lambda size: is_count(size) and 1 <= size <= _MOST_SIZE,
+    "place": object,
+    "fill": lambda fill: fill in ("", "pad"),
+}
 
 
 class Ticket(NamedTuple):
@@ -66,34 +75,28 @@ def read_ticket(data: bytes, identity: str, sources: int | None) -> Ticket:
         raise refusal("this is not a ticket", "ticket")
     if found.pop("version") != VERSION or found.get("identity") != identity:
         raise refusal(
-            "this server has another job, other data or another version of seqflow than the client's"
+            "this server has another job, other data or another version of seqflow than the client's", FOREIGN
         )
-    ticket = Ticket(**found) if found.keys() == {*Ticket._fields} else None
-    if ticket is None or not _is_valid(ticket, sources):
+    if not matches_schema(found, _TICKET) or found.keys() != _TICKET.keys():
+        raise refusal("this is not a ticket", "ticket")
+    ticket = Ticket(**found)
+    if not _are_increasing(ticket.spans) or not _is_place(ticket.place, ticket.epoch, sources):
         raise refusal("this is not a ticket", "ticket")
     return ticket
 
 
-def _is_valid(ticket: Ticket, sources: int | None) -> bool:
-    place, spans = ticket.place, ticket.spans
-    counts = is_count(ticket.epoch) and is_count(ticket.low) and is_count(ticket.size)
-    if not counts or ticket.epoch >= _MOST_EPOCH or not 1 <= ticket.size <= _MOST_SIZE:
-        return False
-    if place is not None:
-        of_mix = (
-            sources is not None and matches_schema(place, _MIX_PLACE) and len(place["members"]) == sources
-        )
-        if (
-            not (of_mix or (sources is None and matches_schema(place, _PLACE)))
-            or place["epoch"] != ticket.epoch
-        ):
-            return False
-    if not matches_schema(spans, [(is_count, is_count, is_count)]) or not 1 <= len(spans) <= MOST_SPANS:
-        return False
+def _are_increasing(spans: Sequence[Span]) -> bool:
     ends = [-1, *(first + step * (count - 1) for first, step, count in spans)]
     starts = zip(spans, ends, strict=False)
-    increasing = all(step and count and first > before for (first, step, count), before in starts)
-    return increasing and ticket.fill in ("", "pad")
+    return all(step and count and first > before for (first, step, count), before in starts)
+
+
+def _is_place(place: Any, epoch: int, sources: int | None) -> bool:
+    """Return whether a place of a ticket is one of the epoch, of a mix if there are `sources`."""
+    if place is None:
+        return True
+    fits = matches_schema(place, _PLACE if sources is None else _MIX_PLACE) and place["epoch"] == epoch
+    return fits and (sources is None or len(place["members"]) == sources)
 
 
 def spans_of(numbers: Array) -> list[Span]:

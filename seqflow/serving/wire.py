@@ -65,11 +65,11 @@ def encode(batch: Record, derived: Mapping[str, Derived], facts: Mapping[str, An
         entries.append([name, tensor.dtype.str, list(tensor.shape), batch.parents[name], rule])
         if rule is None:
             sent[name] = tensor
-    head = {"number": batch.number, "rows": batch.num_rows, "tensors": entries, **facts}
-    if batch.shares:
-        head["shares"] = dict(batch.shares)
-    if hidden:
-        head["lengths"] = [[name, len(one)] for name, one in hidden.items()]
+    entries += [[name, one.dtype.str, list(one.shape), None, None] for name, one in hidden.items()]
+    head = {
+        "number": batch.number, "rows": batch.num_rows, "tensors": entries, "hidden": len(hidden),
+        "shares": dict(batch.shares), **facts,
+    }  # fmt: skip
     if isinstance(batch, LoadedBatch):
         head |= {"sources": list(batch.sources), "step": batch.step, "totals": dict(batch.totals)}
     tensors = [_memory(name, tensor) for name, tensor in (sent | hidden).items()]
@@ -164,16 +164,13 @@ class Decoder:
             for name, text in shared.get("dictionaries", {}).items()
         }
 
-    def batches(self, chunk: Any) -> list[tuple[dict[str, Any], Record | None]]:
-        """Return the facts and the batches of a message; without a batch the facts are about the end."""
+    def batches(self, chunk: Any) -> list[tuple[dict[str, Any], Record]]:
+        """Return the facts and the batches of a message."""
         heads = json.loads(chunk.app_metadata.to_pybytes())
         columns = [column.buffers()[1:] for column in chunk.data.columns]
         offsets = [np.frombuffer(one, np.int64) for one, _ in columns]
-        found: list[tuple[dict[str, Any], Record | None]] = []
+        found: list[tuple[dict[str, Any], Record]] = []
         for row, head in enumerate(heads):
-            if "tensors" not in head:
-                found.append((head, None))
-                continue
             parts = [
                 values.slice(int(of[row])) if values is not None else pa.py_buffer(b"")
                 for (_, values), of in zip(columns, offsets, strict=True)
@@ -182,21 +179,23 @@ class Decoder:
         return found
 
     def _batch(self, head: Mapping[str, Any], parts: Sequence[pa.Buffer]) -> Record:
-        memory = iter(parts)
-        tensors: dict[str, Any] = {}
-        for name, dtype, shape, _, rule in head["tensors"]:
-            tensors[name] = None if rule is not None else _tensor(next(memory), np.dtype(dtype), shape)
-        lengths = {
-            name: _tensor(next(memory), np.dtype(np.int64), [size]) for name, size in head.get("lengths", ())
+        memory, entries = iter(parts), head["tensors"]
+        sent = {
+            name: _tensor(next(memory), np.dtype(dtype), shape)
+            for name, dtype, shape, _, rule in entries
+            if rule is None
         }
-        for name, _, shape, _, rule in head["tensors"]:
+        tensors: dict[str, Any] = {}
+        parents = {}
+        for name, _, shape, parent, rule in entries[: len(entries) - head["hidden"]]:
+            tensors[name] = sent.get(name)
             if rule is not None:
                 kind, multiple_of, *names = rule
-                of = [lengths[one] if one in lengths else tensors[one] for one in names]
+                of = (sent[one] for one in names)
                 tensors[name] = Derived(kind, tuple(names), multiple_of).make(tuple(shape), *of)
-        parents = {name: parent for name, _, _, parent, _ in head["tensors"]}
+            parents[name] = parent
         fields = tensors, parents, head["rows"], self._schema, self._dictionaries, head["number"]
-        shares = head.get("shares", {})
+        shares = head["shares"]
         if "sources" not in head:
             return Record(*fields, shares=shares)
         sources = tuple(head["sources"])
@@ -225,8 +224,8 @@ def bearer(token: str) -> bytes:
 
 # Errors
 
-ELSEWHERE = "elsewhere"
-"""Kind of an error that another server may not have: other data, or a server that stops."""
+ELSEWHERE, FOREIGN = "elsewhere", "foreign"
+"""Kinds of errors that another server may not have: it stops, or has another job or other data."""
 
 
 def refusal(text: str, kind: str = ELSEWHERE) -> fl.FlightServerError:

@@ -45,7 +45,8 @@ def loader(source, **options):
 
 def watched(batches, own=0.0):
     for _ in batches:
-        time.sleep(own)
+        if own:  # a sleep of nothing gives the processor away
+            time.sleep(own)
     return batches.verdict()
 
 

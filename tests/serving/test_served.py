@@ -147,6 +147,12 @@ def test_the_history_of_a_mix_belongs_to_the_job_of_the_servers(loader_of, serve
         getattr(served, name)({"a": 1, "b": 1}, at=8)
 
 
+@pytest.mark.parametrize("ask", [lambda one: one.ledger(upto=3), lambda one: one.find("0.parquet", 1)])
+def test_a_ledger_of_rows_is_asked_of_the_job_of_the_servers(loader_of, serve, ask):
+    with pytest.raises(OpError, match="known to their servers\n  ask a loader of their job"):
+        ask(sf.served(serve(loader_of()).url))
+
+
 def test_len_without_an_index_is_the_error_of_a_loader(loader_of, serve):
     served = sf.served(serve(loader_of(index=False)).url)
     with pytest.raises(TypeError, match="not known before reading"):

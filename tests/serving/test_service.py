@@ -447,7 +447,7 @@ def test_a_client_reads_ahead_at_most_so_many_bytes(loader_of, serve):
     batches = iter(served)
     next(batches)
     time.sleep(0.3)
-    lanes = served._run._lanes.values()
+    lanes = served._run._lanes
     assert all(lane._bytes <= 10_000 for lane in lanes)
     batches.close()
 
