@@ -111,7 +111,7 @@ def units(pieces, capacity, min_shared):
 @given(
     seed=st.integers(0, 999), capacity=st.integers(4, 40), min_shared=st.integers(1, 5), letters=st.integers(1, 3),
     oversize=st.sampled_from(["split", "truncate", "skip", "bad_rows"]), shuffle=st.sampled_from([None, 0, 7]),
-    strategy=st.sampled_from(["best_fit", "first_fit"]), window=st.sampled_from([900, 1 << 20]),
+    strategy=st.sampled_from(["best_fit", "first_fit"]), window=st.sampled_from([1_500, 1 << 20]),
     shared_with=st.sampled_from([(), ("image",), ("name",), ("crops",), ("crops", "name")]),
     max_path=st.sampled_from([None, 3]), rows=st.integers(1, 3),
 )  # fmt: skip
@@ -127,7 +127,7 @@ def test_trees_are_packed_and_each_element_is_there_once(
         shared_with=shared_with, max_path=max_path, min_shared=min_shared,
     )  # fmt: skip
     chosen = ["id", "tokens", "image", "name", "crops", "weights"]
-    if oversize in ("split", "truncate") and min(max_path or 99, capacity) < 9:
+    if oversize in ("split", "truncate") and min(max_path or 99, capacity) < 12:  # rows may be cut
         chosen.remove("crops")  # not as many elements as there are tokens: see below
         if "crops" in shared_with:
             return
