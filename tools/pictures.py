@@ -147,10 +147,10 @@ def _cells(values: Iterable[object], fill: str) -> list[Cell]:
 
 
 def _in_lines(title: str, lines: Sequence[Line], theme: Theme) -> str:
-    """Return a picture of lines of cells, one below the other, each behind its label."""
+    """Return a picture of lines of cells, one below the other, each after its label."""
     left = max(len(line.label) for line in lines) * _CHAR + 2 * _MARGIN
     parts = [text(_MARGIN, _MARGIN + 14, title, theme.ink, "start", bold=True)]
-    right = len(title) * _CHAR + _MARGIN
+    right: float = len(title) * _CHAR + _MARGIN
     for number, line in enumerate(lines, 1):
         x, top = float(left), _MARGIN + number * _STEP
         middle = top + _HEIGHT / 2 + 4.5
