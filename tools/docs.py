@@ -1,4 +1,4 @@
-"""Generates `docs/ops/`, the reference of all ops, and `docs/llms.txt`: `python -m tools.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, `docs/llms.txt` and pictures: `python -m tools.docs`."""
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
-from tools import llms
+from tools import llms, pictures
 from tools.ops_by_task import OPS_BY_TASK
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
@@ -165,7 +165,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in pages().items():
+    for path, text in (pages() | pictures.pictures()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     llms.INDEX.write_text(llms.index(), encoding="utf-8")
