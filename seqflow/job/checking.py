@@ -11,7 +11,7 @@ from seqflow.hidden import shown
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
-from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output
+from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, owner_of_bad_rows
 from seqflow.job.part_tasks import check_sendable
 from seqflow.job.step_totals import empty_batch
 from seqflow.loader import Loader, Mix
@@ -75,7 +75,7 @@ def refuse(
             one.source.bad_files.check(one.source.damaged)
     if job.bad_rows.path is not None:
         path = os.path.expanduser(job.bad_rows.path)
-        check_quarantine(path, files_of(loader), job.bad_rows.storage_options)
+        check_quarantine(path, files_of(loader), job.bad_rows.storage_options, owner_of_bad_rows(job))
     output = None if job.output.path is None else open_job_output(job)
     if output is not None:
         batch = empty_batch(loader)

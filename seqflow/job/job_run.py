@@ -11,7 +11,7 @@ from seqflow.job.appending import appended_in, loader_of
 from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
 from seqflow.job.mixed import PartSize, mixed_batches
-from seqflow.job.opening import files_of
+from seqflow.job.opening import files_of, owner_of_bad_rows
 from seqflow.job.part_tasks import Folders, MadePart, PartTask, setup_of, tasks_of
 from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
@@ -64,7 +64,9 @@ class JobRun:
         """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
         self._appended, self._before = [], Stats()
-        self._handler = BadRowHandler(self._job.bad_rows, files_of(self._loader))
+        self._handler = BadRowHandler(
+            self._job.bad_rows, files_of(self._loader), owner=owner_of_bad_rows(self._job)
+        )
         self._bad_rows = self._handler.file
         self._state = self._loader.state_dict()
         self._output.begin()
@@ -79,7 +81,9 @@ class JobRun:
         self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
         self._output.resume(record)
         files = files_of(self._loader)
-        self._handler = BadRowHandler(policy, files, pieces=pieces or (), before=self._before)
+        self._handler = BadRowHandler(
+            policy, files, pieces=pieces or (), before=self._before, owner=owner_of_bad_rows(self._job)
+        )
         self._bad_rows = self._handler.file
         self._bad_rows.check(record.get("bad_rows_file"))
         self.outcome, self._changes = "resumed", record.get("changes", [])

@@ -1,6 +1,7 @@
 """Open the parts of a job: its loader, with the nets and constants, and the writer of its output."""
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, OpError, ProviderError
+from seqflow.files.uris import is_uri
+from seqflow.hidden import hidden
 from seqflow.identity.differences import listed
 from seqflow.job.curated import columns_of_batches, curated, opened_columns
 from seqflow.job.features import constant_of, net_with_features
@@ -130,6 +133,18 @@ def warn_of_empty(loader: Loader) -> None:
 def files_of(loader: EpochBatches) -> tuple[str, ...]:
     """Return the files of all sources."""
     return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
+
+
+def owner_of_bad_rows(job: Job) -> str:
+    """Return the output that the quarantine file of a job belongs to, seen from the folder of that file."""
+    output, bad = job.output.path, job.bad_rows.path
+    if output is None or bad is None:
+        return ""
+    if is_uri(output):
+        return hidden(output)
+    place = os.path.realpath(os.path.expanduser(output))
+    folder = os.path.dirname(os.path.realpath(os.path.expanduser(bad)))
+    return place if is_uri(str(bad)) else os.path.relpath(place, folder)
 
 
 def open_source(section: SourceSection, job: Job) -> Provider:

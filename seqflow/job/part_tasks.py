@@ -18,7 +18,7 @@ from seqflow.files.uris import absolute as whole_path
 from seqflow.files.uris import is_uri
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
-from seqflow.job.opening import import_job_modules, open_job_output, open_loader
+from seqflow.job.opening import import_job_modules, open_job_output, open_loader, owner_of_bad_rows
 from seqflow.job.sections import NetSection
 from seqflow.job.step_totals import with_totals
 from seqflow.loader import Loader, Stats
@@ -31,7 +31,7 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
 from seqflow.output.file_writer import FileWriter
 from seqflow.output.output_file import Checksums, checksum_of
-from seqflow.output.quarantine import encoding_of
+from seqflow.output.quarantine import encoding_of, owned
 from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
@@ -246,10 +246,12 @@ class PartMaker:
         _check_there(part)
         # the first part enters the files that could not be opened in the quarantine file
         stats = Stats(bad_files=BadFileList(provider.damaged if part.number else ()))
-        piece = self._piece(part.number)
+        piece, owner = self._piece(part.number), owner_of_bad_rows(self._job)
         measured = Measured([one for window in part.windows for one in window.slices])
         handler = BadRowHandler(
-            write=None if piece is None else lambda rejected: piece.write(rejected.table(), len(piece.groups))
+            write=None
+            if piece is None
+            else lambda rejected: piece.write(owned(rejected.table(), owner), len(piece.groups))
         )
         try:
             with make_part(

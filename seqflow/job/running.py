@@ -15,7 +15,14 @@ from seqflow.job.curating import keys_jobs
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
-from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
+from seqflow.job.opening import (
+    files_of,
+    loaders_of,
+    open_batches,
+    open_job_output,
+    owner_of_bad_rows,
+    warn_of_empty,
+)
 from seqflow.loader import Loader, Stats
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.run.ledger import BadRowHandler
@@ -211,7 +218,7 @@ def _write_output(
             record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
-            BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
+            BadRowHandler(job.bad_rows, files_of(loader), owner=owner_of_bad_rows(job)).file.leave()
             return _Result(output.found(record), counts_in(record), "complete", ())
     if new is not None and known is not facts:
         # first what the earlier run had to write, of the files that it had

@@ -1,5 +1,6 @@
 """The quarantine file of bad rows: written in pieces, by this or other processes, and joined at the end."""
 
+import glob
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -65,12 +66,21 @@ def encoding_of(path: Path) -> FileEncoding:
     return FileEncoding(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
+_OWNER = b"seqflow.output"
+"""Key in the metadata of a quarantine file: the output of the job whose bad rows it has."""
+
+
+def owned(rows: pa.Table, owner: str) -> pa.Table:
+    """Return bad rows with the output of their job in the metadata; "" is that of a loader, which has none."""
+    return rows.replace_schema_metadata({_OWNER: owner}) if owner else rows
+
+
 def check_quarantine(
-    path: Path | str, files: Sequence[str], options: Mapping[str, Any] | None
+    path: Path | str, files: Sequence[str], options: Mapping[str, Any] | None, owner: str = ""
 ) -> QuarantineCopy | None:
     """Return the copy of a quarantine file in a store; None for a local file.
 
-    Raise ProviderError when there is a file that it may not replace.
+    Raise ProviderError when there is a file that it may not replace: none of bad rows, or those of another output.
     """
     shown = str(path)
     if (source := overwritten(path, files)) is not None:
@@ -78,19 +88,34 @@ def check_quarantine(
     copy = QuarantineCopy(shown, options) if is_uri(shown) else None
     path = Path(path) if copy is None else copy.path
     exists = path.exists() if copy is None else copy.exists
-    if exists and not _is_quarantine(path if copy is None else copy.opened(), encoding_of(path)):
-        raise ProviderError(
-            f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n  choose a new name"
-        )
+    if exists:
+        schema = _schema_of(path if copy is None else copy.opened(), encoding_of(path))
+        if not _is_quarantine(schema):
+            raise ProviderError(
+                f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n  choose a new name"
+            )
+        _check_owner(shown, schema, owner)
     return copy
 
 
-def _is_quarantine(file: Any, encoding: FileEncoding) -> bool:
-    """Return whether an existing file is a quarantine file."""
+def _schema_of(file: Any, encoding: FileEncoding) -> pa.Schema:
+    """Return the schema of a file, that of no columns if it cannot be read."""
     try:
-        schema = schema_of(file, encoding.kind)
+        return schema_of(file, encoding.kind)
     except (pa.ArrowException, OSError):
-        return False
+        return pa.schema([])
+
+
+def _check_owner(shown: str, schema: pa.Schema, owner: str) -> None:
+    other = (schema.metadata or {}).get(_OWNER, b"").decode()
+    if other not in ("", owner):
+        raise ProviderError(
+            f"quarantine: {shown!r} has the bad rows of another output, {other!r}\n"
+            "  choose a new name, or remove the file"
+        )
+
+
+def _is_quarantine(schema: pa.Schema) -> bool:
     return any(
         field.name.rstrip("_") == "bad"
         and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
@@ -105,8 +130,8 @@ class Quarantine:
     The fields of `bad` are `file`, `block`, `row`, `column`, `reason` and `line`: the bytes of a line that could not
     be read as a row. The column is named `bad_` if the rows have a column `bad` themselves. The file may replace a
     quarantine file of an earlier run, and no other file: ProviderError is raised when its name belongs to something
-    else or to one of `files`, the source of the rows. A lock keeps other runs from writing it. The path may be a URI
-    of a store with these `options`.
+    else, to one of `files`, the source of the rows, or to the bad rows of another output than `owner`. A lock keeps
+    other runs from writing it. The path may be a URI of a store with these `options`.
 
     A loader adds to the file with `publish` whenever a window ends; when an epoch is left early, the rows found so
     far stay.
@@ -121,8 +146,10 @@ class Quarantine:
         files: Sequence[str] = (),
         pieces: Sequence[Mapping[str, Any]] = (),
         options: Mapping[str, Any] | None = None,
+        owner: str = "",
     ) -> None:
-        self._shown, self._copy = str(path), check_quarantine(path, files, options)
+        self._shown, self._copy = str(path), check_quarantine(path, files, options, owner)
+        self._owner = owner
         self._path = path = Path(path) if self._copy is None else self._copy.path
         self._encoding = encoding_of(path)
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
@@ -151,8 +178,16 @@ class Quarantine:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         name = re.escape(self._path.name)
+        own = {piece.path.name for piece in self._pieces}
+        for piece in self._path.parent.glob(f".{glob.escape(self._path.name)}.part-*.done"):
+            if piece.name[1:-5] not in own:
+                try:
+                    _check_owner(self._shown, _schema_of(piece, self._encoding), self._owner)
+                except ProviderError:
+                    self.leave()
+                    raise
         remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
-        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
+        remove_committed(self._path.parent, rf"{name}\.part-\d+", own)
         remove_attempts_beside(self._path)
 
     def attempts_folder(self, run: str) -> Path:
@@ -168,7 +203,7 @@ class Quarantine:
             self._acquire()
             piece = piece_path(self._path, len(self._pieces))
             self._writer = FileWriter(self._path, self._encoding, piece)
-        self._writer.write(rows, len(self._writer.groups))
+        self._writer.write(owned(rows, self._owner), len(self._writer.groups))
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None:
         """Move a finished piece, with the bad rows of these batches, to the next hidden name."""

@@ -90,7 +90,7 @@ def test_a_row_with_a_null_is_set_aside(tmp_path):
     pq.write_table(pa.table({"tokens": [[1, 2], None]}), tmp_path / "x.parquet")
     seqflow("init", "x.parquet", folder=tmp_path)
     assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
-    (bad,) = pq.read_table(tmp_path / "bad.parquet")["bad"].to_pylist()
+    (bad,) = pq.read_table(tmp_path / "job-bad.parquet")["bad"].to_pylist()
     assert (bad["row"], bad["column"]) == (1, "tokens")
 
 
@@ -103,7 +103,7 @@ def test_what_is_commented_out_may_be_used(tmp_path):
         job = job.replace(f"\n# {key} = ", f"\n{key} = ")
     (tmp_path / "job.toml").write_text(job)
     assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
-    assert not (tmp_path / "bad.parquet").exists()
+    assert not (tmp_path / "job-bad.parquet").exists()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_conversations_become_tokens_and_labels(tmp_path, column, role, content)
     for command in (("check", "job.toml"), ("run", "job.toml", "--json")):
         done = seqflow(*command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-    bad = [one["reason"] for one in pq.read_table(tmp_path / "bad.parquet")["bad"].to_pylist()]
+    bad = [one["reason"] for one in pq.read_table(tmp_path / "job-bad.parquet")["bad"].to_pylist()]
     assert len(bad) == 3
     assert "require: tokens.lengths > 0 is false" in bad
     assert "require: lengths_any(labels != -100, tokens.lengths) is false" in bad

@@ -127,9 +127,8 @@ def test_a_schema_is_a_rule_or_types(folder: Path, rule: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("--workers", 1)])
-def test_a_vocabulary_of_damaged_files(shards: Path, workers: tuple[object, ...]) -> None:
-    command = ("build-vocabulary", "shards", "tokens", "v.arrow", "--json", *workers)
+def test_a_vocabulary_of_damaged_files(shards: Path) -> None:
+    command = ("build-vocabulary", "shards", "tokens", "v.arrow", "--json")
     stopped = seqflow(*command, folder=shards.parent)
     assert stopped.returncode == 1
     assert "--bad-files skip leaves out damaged files" in stopped.stderr
@@ -140,9 +139,8 @@ def test_a_vocabulary_of_damaged_files(shards: Path, workers: tuple[object, ...]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("--workers", 1)])
-def test_a_vocabulary_of_lines_of_which_some_are_bad(lines: Path, workers: tuple[object, ...]) -> None:
-    command = ("build-vocabulary", lines.name, "id", "v.arrow", *workers)
+def test_a_vocabulary_of_lines_of_which_some_are_bad(lines: Path) -> None:
+    command = ("build-vocabulary", lines.name, "id", "v.arrow")
     assert seqflow(*command, folder=lines.parent).returncode == 1
     done = seqflow(*command, "--bad-rows", "skip", folder=lines.parent)
     assert done.returncode == 0, done.stderr
@@ -159,9 +157,8 @@ def test_a_tokenizer_of_damaged_files_and_of_bad_lines(shards: Path, lines: Path
     assert json.loads(done.stdout)["bad_rows"] == 3
 
 
-@pytest.mark.parametrize("workers", [(), ("--workers", 1)])
-def test_an_index_of_messy_data(shards: Path, lines: Path, workers: tuple[object, ...]) -> None:
-    options = ("--lengths", "tokens", "--json", *workers)
+def test_an_index_of_messy_data(shards: Path, lines: Path) -> None:
+    options = ("--lengths", "tokens", "--json")
     done = seqflow("index", "shards", *options, "--bad-files", "skip", folder=shards.parent)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == 25

@@ -102,3 +102,27 @@ def test_what_is_written_may_not_be_found_by_the_paths_of_the_source(tmp_path, p
         check(Job.from_dict(job, tmp_path))
     job["source"]["exclude"] = ["out*", "bad*"]
     check(Job.from_dict(job, tmp_path))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_two_jobs_do_not_share_a_quarantine_file(tmp_path, workers):
+    (tmp_path / "a.jsonl").write_text('{"x": 1}\n{"x": \n')
+    (tmp_path / "b.jsonl").write_text('{"x": 1}\n{"x": 2}\n')
+
+    def job_of(name, output):
+        settings = {"source": {"paths": f"{name}.jsonl"}, "batch": {"n": 1}, "output": {"path": output}}
+        engine = {"workers": workers} if workers else {}
+        bad_rows = {"policy": "quarantine", "path": "bad.parquet"}
+        return Job.from_dict({**settings, "engine": engine, "bad_rows": bad_rows}, tmp_path)
+
+    assert run(job_of("a", "out/a/")).bad_rows == 1
+    content = (tmp_path / "bad.parquet").read_bytes()
+    for name, output in (("b", "b"), ("a", "a2")):
+        with pytest.raises(ProviderError, match=r"bad\.parquet' has the bad rows of another output, 'out/a'"):
+            run(job_of(name, output))
+        with pytest.raises(ProviderError, match="another output"):
+            check(job_of(name, output))
+    assert (tmp_path / "bad.parquet").read_bytes() == content
+    assert run(job_of("a", "out/a")).outcome == "complete"
+    assert run(job_of("a", "out/a"), overwrite=True).bad_rows == 1
+    assert (tmp_path / "bad.parquet").read_bytes() == content

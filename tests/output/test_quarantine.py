@@ -107,3 +107,29 @@ def test_a_run_that_writes_no_bad_rows_has_no_pieces():
     file = NoQuarantine()
     file.check(None)
     assert (file.num_pieces, file.pieces(), file.attempts_folder("x")) == (0, [], None)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("other", ["", "b"])
+def test_the_bad_rows_of_another_output_stay(tmp_path, suffix, other):
+    path = tmp_path / f"bad.{suffix}"
+    file = Quarantine(path, owner="a")
+    for one in (1, 2):
+        file.write(bad(one))
+        file.commit(batches(one, one + 1))
+    pieces = file.pieces()
+    file.leave()
+    before = {one: one.read_bytes() for one in tmp_path.iterdir()}
+    for _ in range(2):  # the lock is free after the first error
+        with pytest.raises(
+            ProviderError, match=r"has the bad rows of another output, 'a'\n  choose a new name"
+        ):
+            Quarantine(path, owner=other)
+    assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+    again = Quarantine(path, pieces=pieces, owner="a")
+    again.install()
+    again.leave()
+    with pytest.raises(ProviderError, match="another output, 'a'"):
+        Quarantine(path, owner=other)
+    Quarantine(path, owner="a").close(finished=True)  # without bad rows
+    assert list(tmp_path.iterdir()) == []

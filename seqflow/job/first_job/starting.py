@@ -71,12 +71,13 @@ _BAD_ROWS: list[Setting] = [
         'policy = "quarantine"',
         "rows with nulls, or that cannot be read, are counted and set aside; or raise, skip",
     ),
-    ('path = "bad.parquet"', "where they are written, with file, row and reason"),
+    ('path = "{0}-bad.parquet"', "where they are written, with file, row and reason"),
 ]
 _CHAT: list[Setting] = [
     *_PACKED,
     ('columns = ["tokens", "labels"]', "cut and packed alike"),
     ("fills = {labels = -100}", "what fills up a row: 0 where nothing is given"),
+    ("first_fills = {labels = -100}", "the first of each piece: no token of another one predicts it"),
 ]
 _BAD_FILES: list[Setting] = [
     ('policy = "skip"', "damaged files are left out, counted and listed; or raise, quarantine"),
@@ -181,7 +182,8 @@ def starting_job(
     free = ("out", *(f"out-{number}" for number in range(2, 1000)))  # another job may have filled `out`
     path = next((name for name in free if not (folder / name).exists()), free[-1])
     output = [(setting.format(path), purpose) for setting, purpose in _OUTPUT]
-    parts += [_section("output", output), _section("bad_rows", _BAD_ROWS)]
+    bad_rows = [(setting.format(job.stem), purpose) for setting, purpose in _BAD_ROWS]  # each job has its own
+    parts += [_section("output", output), _section("bad_rows", bad_rows)]
     if source.bad_files.leaves_out:
         parts.append(_section("bad_files", _BAD_FILES))
     return Start("".join(parts), seen, tokenizer)

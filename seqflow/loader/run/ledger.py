@@ -464,7 +464,7 @@ def _shown(name: str, value: float) -> str:
 class BadRowHandler:
     """Receiver of the bad rows of one run, which writes them to a file if the policy says so.
 
-    A resumed run gives the `pieces` of the file that are committed.
+    A resumed run gives the `pieces` of the file that are committed; a job names its output, the `owner` of the file.
     """
 
     def __init__(
@@ -475,6 +475,7 @@ class BadRowHandler:
         pieces: Sequence[Mapping[str, Any]] = (),
         write: Callable[[Rejected], None] | None = None,
         before: Stats | None = None,
+        owner: str = "",
     ) -> None:
         self.policy = policy
         self.before = before or Stats()
@@ -488,7 +489,7 @@ class BadRowHandler:
         """Receives the bad rows: the file, or another given function; None if they are only counted."""
         if policy.path is not None:
             path = os.path.expanduser(policy.path)
-            self.file = file = Quarantine(path, files, pieces, policy.storage_options)
+            self.file = file = Quarantine(path, files, pieces, policy.storage_options, owner)
             self.write = lambda rejected: file.write(rejected.table())
 
     def add(self, rejected: Rejected) -> None:
