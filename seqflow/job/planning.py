@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
@@ -36,6 +38,8 @@ class Plan:
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
     """Largest memory of windows at one time in bytes, estimated from the first window."""
+    cut: tuple[int, int] | None = None
+    """Number of rows of the first window that are split, and of all its rows; None if the plan splits none."""
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     costs: StepCosts | None = None
@@ -49,6 +53,7 @@ class Plan:
             ("input", format_bytes(self.bytes)),
             ("batches", f"{about}{self.batches:,}"),
             ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
+            *(() if self.cut is None else [("rows cut", f"{self.cut[0]:,} of the first {self.cut[1]:,}")]),
             ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
             ("memory", f"about {format_bytes(self.memory)} of windows"),
             *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
@@ -107,8 +112,17 @@ def plan(job: Job) -> Plan:
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
         costs=window_costs(first.batches),
+        cut=_cut(first),
         **arranged,
     )
+
+
+def _cut(window: OpenWindow) -> tuple[int, int] | None:
+    """Return the number of rows of which batches have several pieces, and of all; None if the plan splits none."""
+    if not window.batches.plan.splits_rows:
+        return None
+    pieces = np.bincount(window.batches.pieces.rows)
+    return int((pieces > 1).sum()), window.rows.num_rows
 
 
 def _counted(loader: Loader) -> int | None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
@@ -26,6 +27,16 @@ def test_a_plan_is_what_the_run_does_where_one_window_holds_everything(
     report = run(job)
     assert (planned.windows, planned.rows, planned.is_estimate) == (1, 10, not counted)
     assert (planned.batches, planned.fill) == (report.batches, report.fill)
+
+
+@pytest.mark.parametrize(("oversize", "cut"), [("split", (2, 3)), ("truncate", None)])
+def test_rows_that_are_cut_are_counted(tmp_path: Path, oversize: str, cut: tuple[int, int] | None) -> None:
+    pq.write_table(pa.table({"tokens": [[1] * 9, [2] * 3, [3] * 5]}), tmp_path / "x.parquet")
+    for batch in ({"kind": "packed", "capacity": 4}, {"kind": "tokens", "max_tokens": 4}):
+        settings = {"source": {"paths": "x.parquet"}, "batch": {**batch, "oversize": oversize}}
+        planned = plan(Job.from_dict({**settings, "output": {"path": "out"}}, tmp_path))
+        assert planned.cut == cut
+        assert dict(planned.lines()).get("rows cut") == (cut and "2 of the first 3")
 
 
 def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> None:
