@@ -248,6 +248,7 @@ def _print_report(report: Report) -> None:
         ("rows", f"{report.rows:,}"),
         ("tokens", "-" if report.fill is None else f"{report.tokens:,}"),
         ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),
+        *((("saving", f"{report.saving:.2f} times"),) if report.saving and report.saving > 1 else ()),
         ("batches", f"{report.batches:,}"),
         *(() if report.outcome == "complete" else times),
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),

@@ -7,8 +7,8 @@ from typing import Any
 from seqflow.loader import Stats
 
 COUNTED = (
-    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
-    "filtered_by_keep", "filtered_by_condition", "reasons", "bad_files",
+    "rows", "tokens", "cells", "shared", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped",
+    "filtered", "filtered_by_keep", "filtered_by_condition", "reasons", "bad_files",
 )  # fmt: skip
 """Fields of the loader's Stats that are saved with the progress of a run."""
 

@@ -37,6 +37,7 @@ def _is_count_or_none(found: Any) -> bool:
 
 
 _LATER: Mapping[str, Any] = {
+    "shared": is_count,
     "filtered": is_count,
     "filtered_by_keep": is_count,
     "filtered_by_condition": _are_reasons,

@@ -103,7 +103,7 @@ def plan(job: Job) -> Plan:
         bytes=size,
         batches=batches,
         is_estimate=counted is None,
-        fill=sum(one.tokens for one in sizes) / cells if cells else None,
+        fill=sum(one.tokens - one.shared for one in sizes) / cells if cells else None,
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
         costs=window_costs(first.batches),

@@ -57,6 +57,8 @@ class Report:
     output_bytes: int
     """Bytes of the files of the output."""
 
+    saving: float | None = None
+    """Tokens of rows for each token of the batches, above 1 if rows share prefixes; None without tokens."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
@@ -230,6 +232,7 @@ def _report(found: _Result, loader: EpochBatches, output: OutputWriter, seconds:
     return Report(
         **{name: found.counts[name] for name in counted},
         fill=stats.fill,
+        saving=stats.saving,
         reasons=stats.reasons,
         filtered_by=dict(+filtered_by),
         filtered_by_condition=stats.filtered_by_condition,

@@ -15,6 +15,10 @@ _FAMILIES = {
     "seqflow_stage_cpu_seconds": ("counter", "Processor time of a stage, over all threads."),
     "seqflow_rows": ("counter", "Rows handed out."),
     "seqflow_tokens": ("counter", "Tokens handed out."),
+    "seqflow_shared_tokens": (
+        "counter",
+        "Tokens that rows share with others of their batch, which has them once.",
+    ),
     "seqflow_bad_rows": ("counter", "Rows that could not be used."),
     "seqflow_window_bytes": ("counter", "Bytes of the windows that were opened."),
     "seqflow_bytes_in_flight": ("gauge", "Bytes of windows read ahead or in use."),
@@ -37,8 +41,14 @@ def _samples(stats: Stats) -> Iterator[tuple[str, Mapping[str, str], float]]:
     ):
         for name, stage in timings.stages.items():
             yield family, {"stage": name}, getattr(stage, field)
-    for name in ("rows", "tokens", "bad_rows"):
-        yield f"seqflow_{name}", {}, getattr(stats, name)
+    counts = {
+        "rows": stats.rows,
+        "tokens": stats.tokens,
+        "shared_tokens": stats.shared,
+        "bad_rows": stats.bad_rows,
+    }
+    for name, count in counts.items():
+        yield f"seqflow_{name}", {}, count
     yield "seqflow_window_bytes", {}, timings.bytes
     yield "seqflow_bytes_in_flight", {}, stats.bytes_in_flight
 

@@ -103,7 +103,7 @@ class Producer:
 
     def _counts(self) -> list[int]:
         stats = self.stats
-        return [stats.rows, stats.tokens, stats.cells]
+        return [stats.rows, stats.tokens, stats.cells, stats.shared]
 
     def close(self) -> None:
         """End the iteration, after the batch that is being made."""
@@ -310,7 +310,7 @@ class Batches:
             if made.error is not None:
                 raise made.error
             batch: Record = run.finished(made)
-            return encode(batch, pipeline.derived, {"size": [0, 0, 0]})
+            return encode(batch, pipeline.derived, {"size": [0, 0, 0, 0]})
         finally:
             run.close()
 

@@ -240,9 +240,10 @@ class ServedRun:
         task, stats = made.task, self._options.stats
         batch = self.finished(made)
         stats.batches += 1
-        rows, tokens, cells = made.facts["size"]
+        rows, tokens, cells, shared = made.facts["size"]
         stats.tokens += tokens
         stats.cells += cells
+        stats.shared += shared
         if task.fill == "repeat":
             stats.repeated += rows
         else:

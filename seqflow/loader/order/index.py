@@ -60,12 +60,12 @@ class LengthsIndex:
         """int64: the rows that begin in each batch of a window; cut rows begin in that of their first piece."""
         plan, lengths = recipe.batch, self._in_order(recipe, window, epoch)
         sizes = plan.batch_sizes(lengths, recipe.key(epoch, BATCHES, window.number))
-        return sizes[: plan.count(lengths), -1]
+        return sizes[: plan.count(lengths), 3]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """Return the share of cells of a window's batches that holds tokens; None if they have no cells."""
         sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
-        _, tokens, cells, _ = sizes.sum(axis=0).tolist()
+        _, tokens, cells, *_ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
@@ -498,10 +498,8 @@ class Indexing:
             raise OpError(
                 "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
             )
-        if recipe.batch.cuts_rows and isinstance(recipe.batch.along, Mapping):
-            raise OpError(
-                "Loader: index: rows are cut outside the items of along, and lengths do not tell where these are"
-            )
+        if why := recipe.batch.unknown_by_lengths():
+            raise OpError(f"Loader: index: {why}")
         if isinstance(recipe.prepare, Net) and recipe.prepare.is_random:
             raise OpError(
                 "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"

@@ -131,6 +131,7 @@ class Recipe:
                 *(name for one in self.shares for name in (*one.columns, one.key) if name is not None)
             }
             of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *plan.along, *self.pad}
+            of_plan |= {*plan.shared_with}
             found |= of_plan | of_conditions | of_shares | self.counted
             if plan.balance is not None and plan.balance.cost is not None:
                 found |= {*Expression(plan.balance.cost).inputs}

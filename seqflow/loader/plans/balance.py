@@ -118,7 +118,9 @@ class Balance:
         are the lengths of columns that are cut.
         """
         if self.cost is None:
-            return self.costs_of(pieces.sizes)
+            costs = self.costs_of(pieces.sizes)
+            # what a piece shares was counted with those before it: the rest costs what each element sees of its path
+            return costs if pieces.trees is None else np.asarray(costs - self.costs_of(pieces.shared))
         self.check(rows.records[0])
         expression = Expression(self.cost)
         known = {LENGTH: pieces.sizes, LONGEST: longest}

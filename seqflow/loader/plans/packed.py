@@ -1,6 +1,6 @@
 """Packed: several sequences in each row of a fixed size."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.arguments import at_least_one
 from seqflow.deprecated_names import renamed_fields
-from seqflow.errors import BatchPlanError, OpError
+from seqflow.errors import BatchPlanError, OpError, UnknownColumnError, nearest
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.along import AlongColumns, check_uncut, checked_along
@@ -31,9 +31,11 @@ from seqflow.loader.plans.selection import (
     check_lengths_between,
     checked_columns,
 )
+from seqflow.loader.plans.shares import is_under
+from seqflow.loader.plans.trees import TREES, cut_alike, in_trees, layout_of_trees, packed_trees
 from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.record import Record
+from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 
 
@@ -60,6 +62,19 @@ class Packed(BatchPlan):
     With `multiple_of` each piece is followed by padding up to a multiple, over which `position_ids` go on
     counting; `padded_lengths` are the `piece_lengths` including that padding. Pieces are packed on these. With
     `first_fills`, no label of one document is predicted from the last token of the document before it.
+
+    With `share="prefix"`, common prefixes of rows are in a packed row once: the answers to one prompt, the turns of a
+    conversation. What is packed are trees of rows, and `capacity` counts their elements; a tree above it is cut in
+    lexicographic order, and its parts repeat their path. A row with more than `capacity` or `max_path` elements is
+    treated by `oversize`. Padding is the last segment of each packed row. A batch then has, besides the columns:
+
+    * `position_ids`, int32[R, capacity]: the place of each element in its rows.
+    * `previous`, int64[R, capacity]: the place whose logits predict it, over all packed rows laid end to end; -1 at
+      the beginning of rows, and in padding.
+    * `until`, int32[R, capacity]: element i of a packed row sees j if `j <= i < until[j]`.
+    * `nodes`, [R], and for these segments `node_lengths` and `parents`, as of `ops.prefix_tree`.
+    * `pieces`, [R], and for each row in them `rows.lengths`, `rows.values` with the places of its elements, over all
+      packed rows laid end to end, and `sources`. All other columns come flat, by row, in the same order.
     """
 
     capacity: int
@@ -94,6 +109,14 @@ class Packed(BatchPlan):
     items are, so that rows may be cut between them."""
     max_pieces: int | None = field(default=None, metadata=LATER)
     """Largest number of pieces in a packed row; None for any number."""
+    share: Literal["prefix"] | None = field(default=None, metadata=LATER)
+    """With "prefix", `columns` of a packed row have common prefixes of its rows once."""
+    shared_with: tuple[str, ...] = field(default=(), metadata=LATER)
+    """Columns that must be equal, too, in rows that share a prefix: all else that a model sees of it."""
+    max_path: int | None = field(default=None, metadata=LATER)
+    """With `share`, the largest number of elements of a row; None is `capacity`."""
+    min_shared: int = field(default=16, metadata=LATER)
+    """With `share`, the smallest number of elements of a prefix that is shared."""
     balance: Balance | None = field(default=None, metadata=LATER)
     """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
@@ -107,8 +130,11 @@ class Packed(BatchPlan):
             rows=self.rows,
             multiple_of=self.multiple_of,
             max_pieces=self.max_pieces,
+            max_path=self.max_path,
+            min_shared=self.min_shared,
         )
         object.__setattr__(self, "along", checked_along(self.along, "Packed"))
+        self._check_share()
         if self.oversize in ("split", "truncate"):
             check_uncut("Packed", self.along, "oversize", self.oversize)
         for option in ("along", "max_pieces"):
@@ -134,9 +160,45 @@ class Packed(BatchPlan):
             if unknown:
                 raise OpError.of(f"Packed.{option}", f"has {unknown[0]!r}, which is not one of columns")
 
+    def _check_share(self) -> None:
+        names = checked_columns(self.shared_with or None, "Packed", "shared_with", "columns") or ()
+        object.__setattr__(self, "shared_with", names)
+        if self.share is None:
+            for option, default in (("shared_with", ()), ("max_path", None), ("min_shared", 16)):
+                if (value := getattr(self, option)) != default:
+                    raise OpError.of(f"Packed.{option}", f"is {value!r}, which needs share='prefix'")
+            return
+        wrong = {
+            "strategy": self.strategy == "concat" and "which cuts rows anywhere",
+            "multiple_of": self.multiple_of > 1 and "and a part that rows share has no end of a row to pad",
+            "first_fills": self.first_fills
+            and "and an element that rows share has one value for all of them",
+            "along": self.along and "and all other list columns come by row anyway",
+            "max_pieces": self.max_pieces and "and rows of a tree are packed together",
+        }
+        for option, why in wrong.items():
+            if why:
+                value = getattr(self, option)
+                raise OpError.of(f"Packed.{option}", f"is {value!r} with share = {self.share!r}, {why}")
+        if self.balance is not None and self.balance.cost is not None:
+            raise OpError.of(
+                "Packed.balance",
+                f"has cost = {self.balance.cost!r} with share = {self.share!r}, expected linear, by which a row "
+                "costs what it adds to its tree",
+            )
+        if self.max_path is not None and self.max_path > self.capacity:
+            raise OpError.of(
+                "Packed.max_path", f"is {self.max_path}, expected at most capacity = {self.capacity}"
+            )
+
     @property
     def deals_rows(self) -> bool:
         return self.rows > 1
+
+    def unknown_by_lengths(self) -> str:
+        if self.share is not None:
+            return "rows share prefixes, and lengths do not tell which"
+        return BatchPlan.unknown_by_lengths(self)
 
     @property
     def packed_capacity(self) -> int | None:
@@ -145,14 +207,45 @@ class Packed(BatchPlan):
     def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
         # all packed rows but one are more than half full, counted in pairs
         most = self.rows if tokens is None else min(self.rows, 2 * tokens // self.capacity + 1)
+        if self.share is not None:
+            return BatchLimits(most, longest={"node_lengths": self.capacity, "rows.lengths": self._longest})
         return BatchLimits(most, longest=dict.fromkeys(("pieces", "piece_lengths"), self.capacity))
 
     def select(self, sizes: Array) -> RowSelection:
         """Return the rows that are packed; empty rows have nothing to pack."""
         passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
-        if self.oversize != "split":
-            passed = passed.at_most(self.capacity, self.oversize, f"capacity = {self.capacity}")
+        if self.oversize != "split" or self.share is not None:
+            passed = passed.at_most(self._longest, self.oversize, self._limit)
         return passed.filled()
+
+    @property
+    def _longest(self) -> int:
+        return self.max_path or self.capacity
+
+    @property
+    def _limit(self) -> str:
+        return f"capacity = {self.capacity}" if self.max_path is None else f"max_path = {self.max_path}"
+
+    def _arranged(
+        self, selection: RowSelection, rows: WindowRows, columns: Sequence[CutColumn]
+    ) -> tuple[RowSelection, list[BadRow]]:
+        if self.share is None:
+            return selection, []
+        packed = {of.lengths for of in columns}
+        selection, bad = cut_alike(selection, rows, columns[0].lengths, packed)
+        return in_trees(selection, rows, columns, self.shared_with, self.capacity, self.min_shared), bad
+
+    def _layout(self, selection: RowSelection, key: int) -> Layout:
+        trees = selection.pieces.trees
+        if trees is None:
+            return BatchPlan._layout(self, selection, key)
+        first = np.flatnonzero(np.diff(trees[:, 0], prepend=0))
+        costs = kernels.segment_reduce("sum", trees[:, 1], np.diff(first, append=len(trees)))
+        return layout_of_trees(selection.pieces, self.layout(costs, key), first)
+
+    def _whole_lists(self, rows: WindowRows) -> Collection[str]:
+        names = () if self.share is None else rows.source.offsets
+        return [name.removesuffix(".lengths") for name in names]
 
     def layout(self, sizes: Array, key: int) -> Layout:
         """Lay out pieces in packed rows by their padded lengths. Packed rows are permuted by `key`."""
@@ -192,9 +285,21 @@ class Packed(BatchPlan):
                 f"Packed: pad has {padded[0]!r}, which is packed",
                 advice="%(fills)s says what fills its rows",
             )
+        for name in self.shared_with:
+            lists = f"{name}.lengths"
+            if any(is_under(record, one, lists) and record.parents[one] != lists for one in record):
+                raise BatchPlanError(
+                    f"Packed: shared_with has {name!r}, which holds lists of lists\n"
+                    "  name a column with a value, or a list of values, in each row"
+                )
+            if name not in record and lists not in record:
+                raise UnknownColumnError(
+                    f"Packed: shared_with has {name!r}, which is not a column of the prepared rows"
+                    f"{nearest(name, record)}\n  they have {', '.join(record)}"
+                )
         cut = {name for one in found for name in (one.tensor, one.lengths)}
         for name in [*names, *(name for name in record if name not in cut)]:
-            if name in MADE or (name == PADDED and self.multiple_of > 1):
+            if name in (MADE if self.share is None else TREES) or (name == PADDED and self.multiple_of > 1):
                 raise BatchPlanError(
                     f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
                     "  give it another name, with rename= or in prepare"
@@ -219,16 +324,19 @@ class Packed(BatchPlan):
         """Return packed rows with so many pieces each."""
         assert counts is not None
         rows = batches.rows
-        tensors = self._dense(batches, pieces, counts, memory)
+        tensors = (self._dense if self.share is None else self._trees)(batches, pieces, counts, memory)
         window, sources = np.full(len(counts), batches.windows[0], np.int64), rows.numbers(pieces.rows)
         if batches.first_rows is not None:
             of_piece = np.searchsorted(batches.first_rows, sources, side="right") - 1
             sources = sources - batches.first_rows[of_piece]
             window = np.array(batches.windows, np.int64)[of_piece[np.cumsum(counts) - counts]]
         tensors |= {"pieces": counts, "window": window}
-        parents: dict[str, str | None] = dict.fromkeys(tensors)
-        tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
-        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        below: Mapping[str, str | None] = TREES
+        if self.share is None:
+            below = {"piece_lengths": "pieces", "sources": "pieces"}
+            tensors["piece_lengths"] = pieces.sizes
+        tensors["sources"] = sources
+        parents = {name: below.get(name) for name in tensors}
         if self.multiple_of > 1:
             tensors[PADDED], parents[PADDED] = rounded(pieces.sizes, self.multiple_of), "pieces"
         known = rows.source.dictionaries
@@ -274,6 +382,34 @@ class Packed(BatchPlan):
                 begins = piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)
                 filled[0].reshape(-1, *chunks.row_shape)[begins] = column.first_fill
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
+
+    def _trees(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None
+    ) -> dict[str, Array]:
+        """Return the packed columns, and what tells the trees in their rows."""
+        values = [_elements_of(batches, one, pieces) for one in batches.columns]
+        found = packed_trees(values, pieces, counts, self.capacity, self.min_shared)
+        tensors: dict[str, Array] = {}
+        for column, of in zip(batches.columns, values, strict=True):
+            dense = np.full((len(counts), self.capacity, *of.shape[1:]), column.fill, of.dtype)
+            dense.reshape(-1, *of.shape[1:])[found.places] = of[found.kept]
+            tensors[column.name] = dense
+        return tensors | found.tensors
+
+    def owners(self, batches: WindowBatches, pieces: Pieces, element: int) -> tuple[Array, Array]:
+        """Return the pieces of a packed row that have an element of it, and its place in each."""
+        values = [_elements_of(batches, one, pieces) for one in batches.columns]
+        counts = np.array([len(pieces.sizes)])
+        places = packed_trees(values, pieces, counts, self.capacity, self.min_shared).tensors["rows.values"]
+        at = np.flatnonzero(places == element)
+        offsets = kernels.lengths_to_offsets(pieces.sizes)
+        of = np.searchsorted(offsets, at, side="right") - 1
+        return of, at - offsets[of] + pieces.starts[of]
+
+
+def _elements_of(batches: WindowBatches, column: CutColumn, pieces: Pieces) -> Array:
+    ranges = batches.rows.ranges(column.lengths, pieces)
+    return kernels.gather_slices(batches.rows.source.chunks[column.tensor], *ranges)
 
 
 MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")

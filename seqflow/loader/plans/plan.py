@@ -70,6 +70,8 @@ class BatchSize(NamedTuple):
     """Elements when dense: of packed rows, or of rows padded to the longest."""
     begun: int
     """Rows of the window that begin in it: a row that is cut into pieces begins in the batch of its first piece."""
+    shared: int = 0
+    """Elements among `tokens` that rows share with others, so that the batch does not have them again."""
 
 
 NO_ROWS = BatchSize(0, 0, 0, 0)
@@ -161,6 +163,8 @@ class BatchPlan(ABC):
     """List columns that travel with their row; a mapping says where their items are, so that rows may be cut."""
     multiple_of: int = 1
     """Lengths of padded rows are rounded up to a multiple of this, in `BatchSize.cells`."""
+    shared_with: tuple[str, ...] = ()
+    """Columns that must be equal in rows that share a prefix."""
 
     @abstractmethod
     def layout(self, sizes: Array, key: int) -> Layout:
@@ -221,6 +225,12 @@ class BatchPlan(ABC):
         """Elements of each row of a batch, if rows are packed."""
         return None
 
+    def unknown_by_lengths(self) -> str:
+        """Return what lengths of rows do not tell of the batches, as a sentence; empty if they tell all."""
+        if self.cuts_rows and isinstance(self.along, Mapping):
+            return "rows are cut outside the items of along, and lengths do not tell where these are"
+        return ""
+
     def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
         """Return upper bounds of a batch, from those of all rows: elements of the planned column, and rows."""
         return BatchLimits(rows)
@@ -229,9 +239,13 @@ class BatchPlan(ABC):
         """Return the columns that are cut when rows are; raise BatchPlanError when they cannot be cut together."""
         if not self.cuts_rows:
             return ()
-        whole = {*rows.pads, *self.along}
+        whole = {*rows.pads, *self.along, *self._whole_lists(rows)}
         found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, whole)
         return [CutColumn(name.removesuffix(".values"), name, of) for name, of in found.items()]
+
+    def _whole_lists(self, rows: WindowRows) -> Collection[str]:
+        """Return list columns that a batch has by row, though others are cut."""
+        return ()
 
     def record(
         self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
@@ -267,6 +281,8 @@ class BatchPlan(ABC):
                     selection, rows, spans, sizes, limit, splits=self.splits_rows
                 )
                 bad += too_long
+            selection, unequal = self._arranged(selection, rows, columns)
+            bad += unequal
         layout = self._layout(selection, key)
         found = WindowBatches(
             self,
@@ -285,7 +301,7 @@ class BatchPlan(ABC):
         return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
 
     def batch_sizes(self, sizes: Array, key: int = 0) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, ordered by `key`.
+        """int64[batches, 5]: a BatchSize for each batch of a window whose rows have these sizes, ordered by `key`.
 
         Short batches, which `drop_last` omits, come last.
         """
@@ -295,6 +311,12 @@ class BatchPlan(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the name of the plan and its fields as JSON values, which states contain."""
         return {"name": type(self).__name__, **_fields_of(self)}
+
+    def _arranged(
+        self, selection: RowSelection, rows: WindowRows, columns: Sequence[CutColumn]
+    ) -> tuple[RowSelection, list[BadRow]]:
+        """Return the selection in the order in which it is laid out, and rows that cannot be."""
+        return selection, []
 
     def _layout(self, selection: RowSelection, key: int) -> Layout:
         sizes = selection.pieces.sizes
@@ -363,7 +385,7 @@ class WindowBatches:
     """Rows in no batch because they cannot be used, numbered over the records of the window, before it is
     shuffled. The loader applies its policy to them."""
     sizes: Array = field(init=False)
-    """int64[B, 4]: a BatchSize for each."""
+    """int64[B, 5]: a BatchSize for each."""
     cut: Collection[str] = field(init=False)
     """Lengths of `columns`."""
     before_net: tuple[WindowBatches, tuple[int, ...]] | None = field(init=False, default=None)
@@ -393,7 +415,7 @@ class WindowBatches:
 
     def part(self, number: int, chosen: Array) -> Record:
         """Return a batch made from some of its pieces alone, by their places in `numbers`, in increasing order."""
-        pieces = self.pieces_of(number).take(chosen)
+        pieces = self.pieces_of(number).some(chosen)
         if self.first is None:
             return self.plan.record(self, pieces, None)
         counts = np.bincount(self.row_of_pieces(number)[chosen])
@@ -402,8 +424,9 @@ class WindowBatches:
     def size_of_part(self, number: int, chosen: Array) -> BatchSize:
         """Return the size of such a batch. Rows begin in the batch as it was planned."""
         planned, kept = self.size(number), len(np.unique(self.row_of_pieces(number)[chosen]))
-        tokens = int(self.pieces_of(number).sizes[chosen].sum())
-        return BatchSize(kept, tokens, planned.cells * kept // max(1, planned.rows), planned.begun)
+        pieces = self.pieces_of(number).some(chosen)
+        cells = planned.cells * kept // max(1, planned.rows)
+        return BatchSize(kept, int(pieces.sizes.sum()), cells, planned.begun, int(pieces.shared.sum()))
 
     def empty(self) -> Record:
         """Return a batch without rows, with the tensors that all batches have."""
@@ -477,7 +500,7 @@ def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | Non
 
 
 def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) -> Array:
-    """int64[B, 4]: a BatchSize for each batch; rows are padded to the longest, or a multiple."""
+    """int64[B, 5]: a BatchSize for each batch; rows are padded to the longest, or a multiple."""
     found = np.empty((len(ends) - 1, len(BatchSize._fields)), np.int64)
     if not len(found):
         return found
@@ -491,6 +514,7 @@ def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) 
             width = -(-width // plan.multiple_of) * plan.multiple_of
     found[:, 0], found[:, 1], found[:, 2] = rows, np.diff(tokens), rows * width
     found[:, 3] = np.diff(pieces.begun[spans]) if plan.cuts_rows else rows
+    found[:, 4] = 0 if pieces.trees is None else np.diff(kernels.lengths_to_offsets(pieces.shared)[spans])
     return found
 
 
@@ -509,6 +533,7 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
             )
             for name in one.pieces.items
         },
+        None if one.pieces.trees is None else np.concatenate([of.pieces.trees for of in batches]),
     )
     counts, first = np.array([len(of.pieces.rows) for of in batches]), None
     if one.first is not None:

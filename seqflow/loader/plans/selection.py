@@ -70,13 +70,18 @@ def _innermost(record: Record) -> list[str]:
     return [lengths for lengths in dict.fromkeys(of_numbers) if not is_text(record, lengths)]
 
 
-def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...] | None:
+def checked_columns(
+    columns: Sequence[str] | None,
+    plan: str,
+    option: str = "columns",
+    expected: str = "one list column or more",
+) -> tuple[str, ...] | None:
     """Return the names of the columns that are cut together, as a tuple; raise OpError when there are none."""
     if columns is None:
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if not names or not are_distinct(names) or not all(isinstance(name, str) for name in names):
-        raise OpError.of(f"{plan}.columns", f"is {columns!r}, expected the names of one list column or more")
+        raise OpError.of(f"{plan}.{option}", f"is {columns!r}, expected the names of {expected}")
     return names
 
 

@@ -52,7 +52,7 @@ class Share:
                 known = f"{nearest(name, columns)}; there are {', '.join(columns) or 'none'}"
                 raise UnknownColumnError(f"share: {name!r} {what}{known}")
             deep = [one for one, parent in rows.parents.items() if parent is not None and rows.depth(one) > 1]
-            if any(_is_under(rows, one, lengths) for one in deep):
+            if any(is_under(rows, one, lengths) for one in deep):
                 raise BatchPlanError(
                     f"share: {name!r} holds lists of lists, expected lists of numbers, or texts"
                 )
@@ -111,9 +111,9 @@ def _is_lengths(record: Record, name: str) -> bool:
     return name.endswith(".lengths") and record.parents[name] is None
 
 
-def _is_under(record: Record, name: str, lengths: str) -> bool:
+def is_under(record: Record, name: str, lengths: str) -> bool:
     parent = record.parents[name]
-    return parent is not None and (parent == lengths or _is_under(record, parent, lengths))
+    return parent is not None and (parent == lengths or is_under(record, parent, lengths))
 
 
 def _key_tensors(record: Record, key: str) -> tuple[str, ...]:
@@ -143,14 +143,14 @@ def differing_rows(rows: WindowRows, shares: Sequence[Share]) -> list[BadRow]:
         record, numbers = rows.records[0], rows.numbers(slice(None))
         keys = _codes_of_key(record, share.key, rows.tensor, lambda *names: _column_of(rows, *names))
         for column in share.columns:
-            for values, sizes in _parts_of_window(rows, share, column):
+            for values, sizes in parts_of_window(rows, share, column):
                 for number in numbers[kernels.distinct_sequences(values, sizes, keys)[2]].tolist():
                     reason = f"differs from that of an earlier row with the same {share.key}"
                     found.setdefault(number, BadRow(number, column, reason))
     return [found[row] for row in sorted(found)]
 
 
-def _parts_of_window(rows: WindowRows, share: Share, column: str) -> list[tuple[Array, Array]]:
+def parts_of_window(rows: WindowRows, share: Share, column: str) -> list[tuple[Array, Array]]:
     """Return values and lengths, in the order of a window, of the tensors by which the lists of a column differ."""
     record, ones = rows.records[0], np.ones(rows.num_rows, np.int64)
     parts = [(rows.tensor(f"{column}.valid"), ones)] if f"{column}.valid" in record else []
@@ -170,7 +170,7 @@ def _column_of(rows: WindowRows, values: str, lengths: str) -> tuple[Array, Arra
 def _same_lists(dictionary: pa.Array, codes: Array) -> Array:
     """Return codes of which equal ones stand for equal lists: a dictionary may hold a list twice."""
     lists = from_arrow(pa.table({"x": dictionary}), fill={"x": []})
-    of_lists = np.append(_stacked([(lists["x.values"], lists["x.lengths"])])[1], -1)
+    of_lists = np.append(stacked([(lists["x.values"], lists["x.lengths"])])[1], -1)
     return of_lists[np.where((codes < 0) | (codes >= len(dictionary)), -1, codes)]
 
 
@@ -193,7 +193,7 @@ def _codes_of_key(
     return kernels.distinct_sequences(np.stack([np.where(valid, keys, 0), valid], axis=1), ones, None)[1]
 
 
-def _stacked(parts: Sequence[tuple[Array, Array]], keys: Array | None = None) -> tuple[Array, Array]:
+def stacked(parts: Sequence[tuple[Array, Array]], keys: Array | None = None) -> tuple[Array, Array]:
     """Return `first` and `row` of rows that are equal in all parts, and have the same key."""
     codes = [] if keys is None else [keys]
     if len(parts) == 1 and keys is None:
@@ -218,7 +218,7 @@ def _share(record: Record, share: Share) -> Record:
         else:
             parts += [(record[name], record[f"{column}.lengths"]) for name in share.tensors(record, column)]
     if share.key is None:
-        first, row = _stacked(parts)
+        first, row = stacked(parts)
     else:
         keys = _codes_of_key(
             record, share.key, record.__getitem__, lambda *names: (record[names[0]], record[names[1]])
@@ -227,7 +227,7 @@ def _share(record: Record, share: Share) -> Record:
         first, row, _ = found[0]
         # rows of two windows may differ in spite of their key: they are never merged
         if any(len(differing) for *_, differing in found):
-            first, row = _stacked(parts, keys)
+            first, row = stacked(parts, keys)
     tensors, parents = dict(record.tensors), dict(record.parents)
     dictionaries = dict(record.dictionaries)
     index: dict[str, str] = {}

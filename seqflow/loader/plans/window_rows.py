@@ -300,6 +300,8 @@ class Pieces:
     sizes: Array
     items: Mapping[str, ChildRanges] = field(default_factory=dict)
     """For lengths of items that travel with their row: those of each piece, counted in the row; others have all."""
+    trees: Array | None = None
+    """int64[P, 2], if pieces share prefixes: the tree of each, and the elements that it adds to those before it."""
 
     @property
     def begun(self) -> Array:
@@ -308,7 +310,24 @@ class Pieces:
 
     def take(self, chosen: Array | slice) -> Pieces:
         items = {name: ChildRanges(*(one[chosen] for one in of)) for name, of in self.items.items()}
-        return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen], items)
+        trees = None if self.trees is None else self.trees[chosen]
+        return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen], items, trees)
+
+    def some(self, chosen: Array) -> Pieces:
+        """Return some pieces, by increasing places, which add to their trees what those that are left out added."""
+        found = self.take(chosen)
+        if self.trees is not None and found.trees is not None and len(chosen):
+            shared, last = self.sizes - self.trees[:, 1], int(chosen[-1])
+            since = np.concatenate(
+                [[0], chosen[:-1] + 1]
+            )  # a piece shares what all since the one before share
+            found.trees[:, 1] = found.sizes - np.minimum.reduceat(shared[: last + 1], since)
+        return found
+
+    @property
+    def shared(self) -> Array:
+        """int64[P]: the elements that each piece shares with those before it in its tree."""
+        return np.zeros_like(self.sizes) if self.trees is None else self.sizes - self.trees[:, 1]
 
 
 @dataclass(slots=True, eq=False)

@@ -72,7 +72,7 @@ def derived_tensors(recipe: Recipe) -> Mapping[str, Derived]:
         for name, pad in recipe.pad.items()
         if pad.mask
     }
-    if isinstance(recipe.batch, Packed):
+    if isinstance(recipe.batch, Packed) and recipe.batch.share is None:
         for kind in ("segment_ids", "position_ids"):
             found[kind] = Derived(kind, PIECES, recipe.batch.multiple_of)
     changed = changed_tensors(recipe)

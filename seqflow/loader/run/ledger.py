@@ -336,6 +336,8 @@ class Stats:
     """Elements of the planned column in the batches so far."""
     cells: int = 0
     """Elements of these batches when dense: of packed rows, or of rows padded to the longest."""
+    shared: int = 0
+    """Elements among the tokens that rows share with others of their batch, which has them once."""
     batches: int = 0
     bad_rows: int = 0
     dropped: int = 0
@@ -398,7 +400,12 @@ class Stats:
     @property
     def fill(self) -> float | None:
         """Share of all cells that holds tokens; None before there are any."""
-        return self.tokens / self.cells if self.cells else None
+        return (self.tokens - self.shared) / self.cells if self.cells else None
+
+    @property
+    def saving(self) -> float | None:
+        """Tokens of rows for each token of a batch, above 1 if rows share prefixes; None before there are any."""
+        return self.tokens / (self.tokens - self.shared) if self.tokens else None
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the lines of the table, name and value: rows, tokens and batches always, other counts if not 0."""
@@ -410,6 +417,8 @@ class Stats:
             if value or one.name in always
         ]
         at = next(i for i, (name, _) in enumerate(found) if name == "batches")
+        if self.shared:
+            found.insert(at, ("saving", f"{self.saving:.2f} times"))
         if self.fill is not None:
             found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.costs.steps:

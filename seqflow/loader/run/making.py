@@ -13,6 +13,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.shares import shared
 from seqflow.loader.plans.window_rows import Pieces
@@ -356,8 +357,11 @@ def trace_task(
         numbers, pieces = numbers[chosen], pieces.take(chosen)
         if element is not None:
             name, lengths = _column_to_trace(task, column)
-            at, place = _element_of(task, lengths, numbers, pieces, element, f"{name} in row {row}")
-            return [replace(_of_row(task, int(numbers[at]), prepare), column=name, element=place)]
+            owners = _elements_of(task, lengths, numbers, pieces, element, f"{name} in row {row}")
+            return [
+                replace(_of_row(task, int(numbers[at]), prepare), column=name, element=place)
+                for at, place in owners
+            ]
     found = [_of_row(task, number, prepare) for number in numbers.tolist()]
     if not batches.cut:
         return found
@@ -406,26 +410,29 @@ def _column_to_trace(task: BatchTask, column: str | None) -> tuple[str, str]:
     raise OpError(f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}")
 
 
-def _element_of(
+def _elements_of(
     task: BatchTask, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
-) -> tuple[int, int]:
-    """Return which of the pieces of a row of the batch contains an element, and its place in the row of the
-    source.
+) -> list[tuple[int, int]]:
+    """Return which of the pieces of a row of the batch contain an element, and its place in the row of the source
+    of each: several pieces if they share it.
     """
     plan, source = task.batches.plan, task.batches.rows.source
     capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
-    if lengths.removesuffix(".lengths") in plan.along:
+    if lengths not in task.batches.cut:
         capacity = None
         of = task.batches.rows.below(lengths, pieces, ())
         starts, sizes = of.starts - source.offsets[lengths][numbers], of.sizes
-    elif lengths not in task.batches.cut:
-        starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
+    elif isinstance(plan, Packed) and plan.share is not None:
+        owners = plan.owners(task.batches, pieces, element)
+        if len(owners[0]):
+            return list(zip(*(of.tolist() for of in owners), strict=True))
+        sizes = np.zeros(0, np.int64)
     ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
     at = int(np.searchsorted(ends, element, side="right"))
     if element >= 0 and at < len(sizes):
         inside = element - (int(ends[at - 1]) if at else 0)
         if inside < sizes[at]:
-            return at, int(starts[at]) + inside
+            return [(at, int(starts[at]) + inside)]
     if capacity is None:
         raise OpIndexError(
             f"trace: element is {element}, expected less than {sizes.sum()}, the elements of {where}"

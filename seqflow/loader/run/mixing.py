@@ -47,7 +47,7 @@ _FORM = {
     "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
 }  # fmt: skip
 _SUMMED = (
-    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "filtered",
+    "rows", "rows_read", "rows_left", "tokens", "cells", "shared", "bad_rows", "dropped", "skipped", "filtered",
     "filtered_by_keep", "bytes_in_flight",
     "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making",
 )  # fmt: skip

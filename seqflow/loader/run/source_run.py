@@ -164,6 +164,7 @@ class SourceRun:
         stats.batches += 1
         stats.tokens += size.tokens
         stats.cells += size.cells
+        stats.shared += size.shared
         if task.passed:
             move(stats, task.passed, "rows_left", "skipped")
         if task.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream

@@ -67,7 +67,7 @@ def test_a_budget_takes_as_many_rows_as_fit_and_no_more(
     assert planned.skipped == 0
     for number, batch in enumerate(expected):
         assert cost(batch) <= budget
-        assert planned.size(number) == (len(batch), sum(map(len, batch)), cells(batch), len(batch))
+        assert planned.size(number) == (len(batch), sum(map(len, batch)), cells(batch), len(batch), 0)
 
 
 @given(
@@ -135,7 +135,7 @@ def test_a_budget_counts_the_elements_of_any_level():
         3,
     )
     planned = TokenBudget(8).of_window(WindowRows([record]), "d.values.lengths")
-    assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14, 2), (1, 5, 5, 1)]
+    assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14, 2, 0), (1, 5, 5, 1, 0)]
     assert [batch["d.lengths"].tolist() for batch in made(planned)] == [[2, 0], [1]]
 
 
