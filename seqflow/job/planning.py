@@ -38,8 +38,8 @@ class Plan:
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
     """Largest memory of windows at one time in bytes, estimated from the first window."""
-    cut: tuple[int, int] | None = None
-    """Number of rows of the first window that are split, and of all its rows; None if the plan splits none."""
+    split: int = 0
+    """Number of rows of the first window of which batches have several pieces."""
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     costs: StepCosts | None = None
@@ -53,7 +53,7 @@ class Plan:
             ("input", format_bytes(self.bytes)),
             ("batches", f"{about}{self.batches:,}"),
             ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
-            *(() if self.cut is None else [("rows cut", f"{self.cut[0]:,} of the first {self.cut[1]:,}")]),
+            *([("rows split", f"{self.split:,} in the first window")] if self.split else ()),
             ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
             ("memory", f"about {format_bytes(self.memory)} of windows"),
             *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
@@ -112,17 +112,9 @@ def plan(job: Job) -> Plan:
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
         costs=window_costs(first.batches),
-        cut=_cut(first),
+        split=int((np.bincount(first.batches.pieces.rows) > 1).sum()),
         **arranged,
     )
-
-
-def _cut(window: OpenWindow) -> tuple[int, int] | None:
-    """Return the number of rows of which batches have several pieces, and of all; None if the plan splits none."""
-    if not window.batches.plan.splits_rows:
-        return None
-    pieces = np.bincount(window.batches.pieces.rows)
-    return int((pieces > 1).sum()), window.rows.num_rows
 
 
 def _counted(loader: Loader) -> int | None:

@@ -135,7 +135,8 @@ class SurveyedSource(NamedTuple):
             yield f"{plural(count, 'bad row')}: {kind}"
             if (first := self.unreadable.first.get(kind)) is not None:
                 file, block, row, _, reason = first
-                yield f"  first: {file}, block {block}, row {row}: {reason.removeprefix(f'{file}, ')}"
+                place = reason.removeprefix(f"{file}, ").removesuffix(f": {kind}")
+                yield f"  first: {file}, block {block}, row {row}: {place}"
 
 
 def survey_of_path(

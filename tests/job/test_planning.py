@@ -29,14 +29,14 @@ def test_a_plan_is_what_the_run_does_where_one_window_holds_everything(
     assert (planned.batches, planned.fill) == (report.batches, report.fill)
 
 
-@pytest.mark.parametrize(("oversize", "cut"), [("split", (2, 3)), ("truncate", None)])
-def test_rows_that_are_cut_are_counted(tmp_path: Path, oversize: str, cut: tuple[int, int] | None) -> None:
+@pytest.mark.parametrize("batch", [{"kind": "packed", "capacity": 4}, {"kind": "tokens", "max_tokens": 4}])
+def test_rows_that_are_split_are_counted(tmp_path: Path, batch: dict[str, object]) -> None:
     pq.write_table(pa.table({"tokens": [[1] * 9, [2] * 3, [3] * 5]}), tmp_path / "x.parquet")
-    for batch in ({"kind": "packed", "capacity": 4}, {"kind": "tokens", "max_tokens": 4}):
+    for oversize, split in (("split", 2), ("truncate", 0)):
         settings = {"source": {"paths": "x.parquet"}, "batch": {**batch, "oversize": oversize}}
         planned = plan(Job.from_dict({**settings, "output": {"path": "out"}}, tmp_path))
-        assert planned.cut == cut
-        assert dict(planned.lines()).get("rows cut") == (cut and "2 of the first 3")
+        assert planned.split == split
+        assert dict(planned.lines()).get("rows split") == ("2 in the first window" if split else None)
 
 
 def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> None:

@@ -101,10 +101,6 @@ def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
         (Packed(4), "Packed: the list column 'y' is neither cut nor left out\n.*columns= to cut it like 'x'"),
         (TokenBudget(4, oversize="split"), "TokenBudget: the list column 'y' is neither cut nor left out"),
         (Packed(4, ("x", "z")), "Packed: columns has 'z', which is not a list column\n  there are x, y"),
-        (
-            Packed(4, ("x", "id")),
-            "columns has 'id', which is not a list column\n  leave it out: .* comes along by itself; there are x",
-        ),
         (Packed(4, ("x", "y"), {"x": 0.5}), "has 'x', which is 0.5, which int64 cannot hold"),
         (Packed(4, fills={"z": 1}), "the list column 'y'"),
         (
