@@ -44,7 +44,7 @@ from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.shares import shares_of
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
-from seqflow.providers.opening import check_kind
+from seqflow.providers.opening import check_kind, check_kind_of_format
 from seqflow.workers import EngineSettings
 
 T = TypeVar("T")
@@ -202,10 +202,11 @@ def _served(tables: Mapping[str, Any], job_file: JobFile) -> ServedSection:
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     table = _table(tables, name, job_file)
     format, given = _options_of_format(name, table, job_file)
-    elsewhere = {*FORMATS, *_OF_STORE}
+    elsewhere = (*FORMATS, *_OF_STORE)
+    further = (*elsewhere, "served") if name == "source" else elsewhere
     rest = {key: value for key, value in table.items() if key not in elsewhere}
     source = replace(
-        _section(SourceSection, name, {name: rest}, job_file, further=(*FORMATS, *_OF_STORE)),
+        _section(SourceSection, name, {name: rest}, job_file, further=further),
         format=format,
         given=given,
         store=_store(name, {key: table[key] for key in _OF_STORE if key in table}, job_file),
@@ -214,6 +215,8 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
     if source.kind is not None and not is_own:
         with job_file.naming(f"{name}.kind"):
             check_kind(source.kind)
+            if format:
+                check_kind_of_format(source.kind, format, f"[{name}.{format}]")
     if source.options is not None and not is_own:
         job_file.fail(f"{name}.options", 'options are passed to a function, kind = "module:function"')
     if "paths" not in tables[name] and not is_own:
