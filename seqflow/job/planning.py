@@ -6,7 +6,7 @@ from typing import Any
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
-from seqflow.job.counts import peak_memory
+from seqflow.job.counts import peak_memory, resident_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.loader import Loader
@@ -113,10 +113,13 @@ def plan(job: Job) -> Plan:
     batches = counted if counted is not None else round(len(first.batches) * share)
     rows = windows.rows
     growth = first.rows.nbytes / max(1, first.window.nbytes)
-    batch_bytes = _batch_bytes(job, maker, first)
+    made, written = _batch_bytes(job, maker, first)
     memory = _memory(loader.memory if threads else 0, windows, growth)
-    most = most_made(cells // max(1, len(sizes)), threads) * batch_bytes + _of_output(output.layout)
-    further = max(0, memory - first.rows.nbytes) + min(most, batch_bytes * batches)
+    ahead = min(batches, most_made(cells // max(1, len(sizes)), threads)) * made
+    of_run = _OF_RUN + ahead + min(written * batches, _of_output(output.layout))
+    # later windows are read while batches are made and written
+    other = max(0, memory - first.rows.nbytes)
+    peak = max(peak_memory(), resident_memory() + of_run) if not other else peak_memory() + other + of_run
     return Plan(
         windows=len(windows),
         rows=None if rows is None else int(rows.sum()),
@@ -124,9 +127,9 @@ def plan(job: Job) -> Plan:
         batches=batches,
         is_estimate=counted is None,
         fill=sum(one.tokens - one.shared for one in sizes) / cells if cells else None,
-        output_bytes=batch_bytes * batches,
+        output_bytes=written * batches,
         memory=memory,
-        peak_memory=peak_memory() + _OF_RUN + further,
+        peak_memory=peak,
         workers=job.engine.workers,
         costs=window_costs(first.batches),
         **arranged,
@@ -143,15 +146,18 @@ def _counted(loader: Loader) -> int | None:
         return None
 
 
-def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
-    """Return the Arrow bytes that are written of the first batch of a window."""
-    if not len(window.batches) or job.output.kind == "none":
-        return 0
+def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> tuple[int, int]:
+    """Return the bytes of the first batch of a window, and the Arrow bytes that are written of it."""
+    if not len(window.batches):
+        return 0, 0
     batch = shared(window.batches.make(0), maker.recipe.shares)
     if maker.recipe.net is not None:
         batch = maker.net_of(window.window.number, 0, 0)(batch)
+    made = sum(tensor.nbytes for tensor in batch.tensors.values())
+    if job.output.kind == "none":
+        return made, 0
     table = plain_lists(to_arrow(batch))
-    return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
+    return made, int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
 
 
 def _memory(ahead: int, windows: Windows, growth: float) -> int:
