@@ -8,6 +8,7 @@ import numpy as np
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
+from seqflow.job.counts import peak_memory, resident_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.loader import Loader
@@ -15,9 +16,14 @@ from seqflow.loader.order.windows import Windows
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.balanced_pools import window_costs
 from seqflow.loader.plans.shares import shared
+from seqflow.loader.run.iterator import most_made
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
+from seqflow.output.part_writer import PENDING_BYTES, FileLayout
 from seqflow.record import to_arrow
 from seqflow.record.to_arrow import plain_lists
+
+_OF_RUN = 20 << 20
+"""Bytes of what a run has and a plan has not: modules of the output, stacks and heaps of threads (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,11 @@ class Plan:
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
     """Largest memory of windows at one time in bytes, estimated from the first window."""
+    peak_memory: int
+    """Peak memory of a process that makes batches, in bytes: that of this process so far, which has read the first
+    window, and estimates of the other windows, the batches made ahead and the output."""
+    workers: int | None = None
+    """Number of processes that make batches; None if it is this one, or if the cluster decides."""
     split: int = 0
     """Number of rows of the first window of which batches have several pieces."""
     sort_by: tuple[str, ...] = ()
@@ -47,6 +58,7 @@ class Plan:
 
     def lines(self) -> list[tuple[str, str]]:
         about = "about " if self.is_estimate else ""
+        each = f" in each of {self.workers:,} workers" if self.workers else ""
         return [
             ("windows", f"{self.windows:,}"),
             ("rows", "not known before reading" if self.rows is None else f"{self.rows:,}"),
@@ -55,7 +67,10 @@ class Plan:
             ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
             *([("rows split", f"{self.split:,} in the first window")] if self.split else ()),
             ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
-            ("memory", f"about {format_bytes(self.memory)} of windows"),
+            (
+                "memory",
+                f"about {format_bytes(self.peak_memory)}{each}, {format_bytes(self.memory)} of it windows",
+            ),
             *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
             *([("folders by", ", ".join(self.partition_by))] if self.partition_by else ()),
             *(() if self.costs is None else _of_costs(self.costs)),
@@ -93,15 +108,23 @@ def plan(job: Job) -> Plan:
     windows = Windows.cut(slices, None, loader.window)
     size = int(windows.nbytes.sum())
     if not len(windows):
-        return Plan(0, 0, 0, 0, False, None, 0, 0, **arranged)
+        return Plan(0, 0, 0, 0, False, None, 0, 0, peak_memory(), **arranged)
     counted = _counted(loader)
-    first = maker.make(recipe.windows(slices, 0)[0], 0)
+    threads = job.engine.cpus - 1 if job.engine.has_workers else loader.prefetch.threads
+    first = maker.make(recipe.windows(slices, 0)[0], 0, threads)
     sizes = [first.batches.size(number) for number in range(len(first.batches))]
     cells = sum(one.cells for one in sizes)
     share = size / first.window.nbytes if first.window.nbytes else len(windows)
     batches = counted if counted is not None else round(len(first.batches) * share)
     rows = windows.rows
     growth = first.rows.nbytes / max(1, first.window.nbytes)
+    made, written = _batch_bytes(job, maker, first)
+    memory = _memory(loader.memory if threads else 0, windows, growth)
+    ahead = min(batches, most_made(cells // max(1, len(sizes)), threads)) * made
+    of_run = _OF_RUN + ahead + min(written * batches, _of_output(output.layout))
+    # later windows are read while batches are made and written
+    other = max(0, memory - first.rows.nbytes)
+    peak = max(peak_memory(), resident_memory() + of_run) if not other else peak_memory() + other + of_run
     return Plan(
         windows=len(windows),
         rows=None if rows is None else int(rows.sum()),
@@ -109,8 +132,10 @@ def plan(job: Job) -> Plan:
         batches=batches,
         is_estimate=counted is None,
         fill=sum(one.tokens - one.shared for one in sizes) / cells if cells else None,
-        output_bytes=_batch_bytes(job, maker, first) * batches,
-        memory=_memory(loader, windows, growth),
+        output_bytes=written * batches,
+        memory=memory,
+        peak_memory=peak,
+        workers=job.engine.workers,
         costs=window_costs(first.batches),
         split=int((np.bincount(first.batches.pieces.rows) > 1).sum()),
         **arranged,
@@ -127,17 +152,28 @@ def _counted(loader: Loader) -> int | None:
         return None
 
 
-def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
-    """Return the Arrow bytes that are written of the first batch of a window."""
-    if not len(window.batches) or job.output.kind == "none":
-        return 0
+def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> tuple[int, int]:
+    """Return the bytes of the first batch of a window, and the Arrow bytes that are written of it."""
+    if not len(window.batches):
+        return 0, 0
     batch = shared(window.batches.make(0), maker.recipe.shares)
     if maker.recipe.net is not None:
         batch = maker.net_of(window.window.number, 0, 0)(batch)
+    made = sum(tensor.nbytes for tensor in batch.tensors.values())
+    if job.output.kind == "none":
+        return made, 0
     table = plain_lists(to_arrow(batch))
-    return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
+    return made, int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
 
 
-def _memory(loader: Loader, windows: Windows, growth: float) -> int:
+def _memory(ahead: int, windows: Windows, growth: float) -> int:
+    """Return the largest memory of windows at one time, of which `ahead` bytes may be read ahead."""
     largest, total = int(windows.nbytes.max()), int(windows.nbytes.sum())
-    return int(min(total * growth, max(loader.memory, largest * growth)))
+    return int(min(total * growth, max(ahead, largest * growth)))
+
+
+def _of_output(layout: FileLayout) -> int:
+    """Return the most bytes of the writer: rows that are gathered or wait, row groups being encoded, and freed ones
+    that are kept for the next batches.
+    """
+    return PENDING_BYTES + layout.group_bytes * (2 + layout.threads)

@@ -1,5 +1,6 @@
 """The plan of a job, before it runs."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,3 +99,28 @@ def test_a_plan_says_what_ranks_would_wait(folder: Path) -> None:
     assert dict(few.lines())["imbalance"].startswith("not known")
     none = plan(Job.from_dict({**settings, "batch": {**batch, "balance": {"group": 2, "linear": 1}}}, folder))
     assert none.costs is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("window", "capacity"), [("1 MiB", 512), ("8 MiB", 2048), ("64 MiB", 2048), ("64 MiB", 32768)]
+)
+@pytest.mark.parametrize("engine", [(), ("--workers", "2")])
+def test_the_peak_of_a_run_is_near_its_estimate(
+    tmp_path: Path, window: str, capacity: int, engine: tuple[str, ...]
+) -> None:
+    sizes = ("--set", f"order.window={window}", "--set", f"batch.capacity={capacity}", *engine)
+    job = Path(__file__).parents[2] / "examples" / "pack_source.toml"
+    command = ("run", str(job), "--json", "--output", "out", *sizes)
+    planned = json.loads(seqflow(*command, "--dry-run", folder=tmp_path).stdout)
+    measured = json.loads(seqflow(*command, folder=tmp_path).stdout)
+    assert planned["peak_memory"] == pytest.approx(measured["peak_memory"], rel=0.4)
+    assert planned["memory"] < planned["peak_memory"]
+
+
+def test_a_plan_says_the_peak_of_a_process_and_of_each_worker(folder: Path) -> None:
+    job = {"source": {"paths": "docs.parquet"}, "batch": {"n": 4}, "output": {"path": "out"}}
+    planned = plan(Job.from_dict(job, folder))
+    assert planned.peak_memory > 20 << 20 > planned.memory
+    lines = dict(plan(Job.from_dict({**job, "engine": {"workers": 3}}, folder)).lines())
+    assert " MiB in each of 3 workers, " in lines["memory"]

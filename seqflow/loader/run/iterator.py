@@ -35,6 +35,13 @@ _MOST_CELLS = 1 << 19
 thread costs as much as gathering a small batch."""
 
 
+def most_made(cells: int, threads: int) -> int:
+    """Return the largest number of batches with this many cells that are in memory at one time: those of the tasks
+    ahead, and those of one task that are handed out.
+    """
+    return (threads + 2) * min(_MOST_BATCHES, -(-_MOST_CELLS // max(1, cells)))
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Options of a run: its share of the epoch, and how batches are counted."""

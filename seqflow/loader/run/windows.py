@@ -1,6 +1,7 @@
 """Windows in memory: slices are read and prepared, without rows that fail, then ordered, and batches planned."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -348,12 +349,19 @@ class WindowMaker:
     columns: Record | None = None
     """Prepared columns without rows: windows have zeros for their values, and are planned by known lengths."""
 
-    def make(self, window: Window, epoch: int) -> OpenWindow:
-        """Read, prepare and plan a window at once."""
-        with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
+    def make(self, window: Window, epoch: int, threads: int = 0) -> OpenWindow:
+        """Read, prepare and plan a window at once; with `threads`, that many and one more read it, as in a run."""
+
+        def read(part: range) -> list[PreparedSlice | BaseException]:
+            return list(self.read_all(window.slices[part.start : part.stop], epoch))
+
+        with (
+            stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here,
+            ThreadPoolExecutor(threads + 1) as pool,
+        ):
             slices = []
-            for part in read_tasks(window.slices):
-                for found in self.read_all(window.slices[part.start : part.stop], epoch):
+            for of_task in (pool.map if threads else map)(read, read_tasks(window.slices)):
+                for found in of_task:
                     if isinstance(found, BaseException):
                         raise found
                     slices.append(found)
