@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from decimal import Decimal
 
@@ -190,6 +191,121 @@ def test_bad_settings_are_errors_before_anything_is_written(folder, rules, messa
     with pytest.raises((JobError, ProviderError), match=message):
         run(job_of(folder, rules))
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("columns", ["", '\ncolumns = ["row"]'])
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            '[deduplicate]\n\ncolumns = ["row", "txt"]',
+            "line {2}: .deduplicate. columns has 'txt', .*no column 'txt'",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["doc.tile"]',
+            "line {1}: .*doc has no field 'tile' .did you mean 'title'",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["text"]\nkeep = "highest:doc"',
+            "line {2}: .* keep 'doc' is struct.*expected num",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["text"]\nagainst = "no/"',
+            "line {2}: .* against has nothing to read: .*no",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["doc.title"]\nagainst = "eval/"',
+            "line {2}: .* against has files .*'doc.title'",
+        ),
+        (
+            '[near_duplicates]\ncolumn = "texts"',
+            "line {1}: .near_duplicates. column has 'texts'.*did you mean 'text'",
+        ),
+        (
+            '[near_duplicates]\ncolumn = "turns.text"',
+            "line {1}: .*'turns.text' is list.*\n  a job .* join the texts",
+        ),
+        (
+            '[decontaminate]\ncolumn = "row"\nagainst = "eval/"',
+            "line {1}: .decontaminate. column 'row' is int64",
+        ),
+        (
+            '[decontaminate]\ncolumn = "doc.title"\nagainst = "eval/"',
+            "line {2}: .*against has files .*'doc.title'",
+        ),
+        (
+            '[decontaminate]\ncolumn = "text"\nagainst = "number/"',
+            "line {2}: .*against has files .*'text' is int64",
+        ),
+    ],
+)
+def test_check_plan_and_run_refuse_the_same_with_the_line(folder, rules, message, columns):
+    for path in (folder / "web" / "a.parquet", folder / "books" / "a.parquet"):
+        table = pq.read_table(path)
+        table = table.append_column("doc", pa.array([{"title": "a"}] * len(table)))
+        pq.write_table(table.append_column("turns", pa.array([[{"text": "a"}]] * len(table))), path)
+    (folder / "number").mkdir()
+    pq.write_table(pa.table({"text": [1]}), folder / "number" / "a.parquet")
+    job = job_of(folder, rules, f'paths = ["web/", "books/"]{columns}')
+    line = 4 + columns.count("\n")  # of the header of the section
+    where = (
+        re.escape(str(folder / "job.toml"))
+        + ", "
+        + re.sub(r"\{(\d)\}", lambda at: str(line + int(at[1])), message)
+    )
+    told = set()
+    for refusing in (check, plan, run):
+        with pytest.raises(JobError, match=where) as caught:
+            refusing(job)
+        told.add(str(caught.value))
+    assert len(told) == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["books", "eval", "job.toml", "number", "web"]
+
+
+def test_a_column_of_a_rule_that_is_set_elsewhere_is_told_so(folder):
+    job_of(folder)
+    job = Job.read(folder / "job.toml", {"near_duplicates.column": "texts"})
+    with pytest.raises(
+        JobError, match=r"^--set near_duplicates.column: \[near_duplicates\] column has 'texts'"
+    ):
+        check(job)
+    (folder / "job.toml").unlink()  # the lines are those of a file that has gone
+    with pytest.raises(JobError, match="column has 'texts'"):
+        check(job)
+    tables = {"source": {"paths": "web/"}, "deduplicate": {"columns": ["texts"]}, "output": {"path": "out"}}
+    with pytest.raises(JobError, match=r"^job: \[deduplicate\] columns has 'texts'"):
+        check(Job.from_dict(tables, folder))
+
+
+def test_columns_that_cannot_be_read_do_not_matter_to_rules_of_others(folder):
+    table = pq.read_table(folder / "web" / "a.parquet")
+    pq.write_table(table.append_column("a.b", table["row"]), folder / "dots.parquet")
+    job = job_of(folder, '[deduplicate]\ncolumns = ["text"]', 'paths = "dots.parquet"\ncolumns = ["row"]')
+    check(job)
+    assert run(job).filtered_by == {}
+
+
+def test_chats_are_compared_by_fields_of_their_turns(folder):
+    chats = [[("user", "a", 1), ("bot", "b", 2)], [("user", "a", 3), ("bot", "b", 4)], [("bot", "a", 1)]]
+    lines = [
+        {"row": row, "messages": [dict(zip(("role", "content", "at"), turn, strict=True)) for turn in chat]}
+        for row, chat in enumerate(chats)
+    ]
+    (folder / "chats.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    rules = '[deduplicate]\ncolumns = ["messages.role", "messages.content"]\nagainst = "old.jsonl"'
+    old = {"messages": [{"content": "a", "role": "bot"}]}
+    (folder / "old.jsonl").write_text(json.dumps(old) + "\n")
+    for columns in ("", '\ncolumns = ["row", "messages.content"]', '\ncolumns = ["row"]'):
+        run(job_of(folder, rules, f'paths = "chats.jsonl"{columns}'), overwrite=True)
+        assert rows_of(folder) == [0]
+
+
+def test_decimals_in_structs_whose_fields_are_compared_are_left_out_with_a_warning(folder, caplog):
+    docs = [{"price": Decimal("1.5")}, {"price": Decimal("1.50")}]
+    pq.write_table(pa.table({"row": [0, 1], "doc": docs}), folder / "p.parquet")
+    run(job_of(folder, '[deduplicate]\ncolumns = ["doc.price"]', 'paths = "p.parquet"'))
+    assert pq.read_table(folder / "out").to_pylist() == [{"row": 0}]
+    assert "'doc' is struct<price: decimal128(3, 2)>: rules compare it" in caplog.text
 
 
 def test_what_cannot_be_curated_is_refused(folder):
