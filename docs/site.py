@@ -1,15 +1,25 @@
-"""Hooks of the site: the reference, the ops in the menu, and details that GitHub and MkDocs show differently.
+"""Makes the site: `python docs/site.py FOLDER`.
 
-The pages of the reference lie nowhere: each names objects, whose docstrings mkdocstrings shows.
+Zensical builds it from copies of the pages, with the reference, the ops in the menu, and details that GitHub and
+Python-Markdown show differently. The pages of the reference lie nowhere: each names objects, whose docstrings
+mkdocstrings shows.
 """
 
+import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, STDOUT
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from griffe import Class, Extension, Function, Object
-from mkdocs.structure.files import File
+import yaml
+from griffe import Class, Function, Object, UnpackTypedDictExtension
+
+DOCS = Path(__file__).resolve().parent
 
 REFERENCE = {
     "Loader": "seqflow.Loader",
@@ -48,12 +58,13 @@ REFERENCE = {
     "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }
 """The objects on each page of the reference, by its title."""
+NOT_SHOWN = ("*.json", "*.py", "*.yml", "requirements.txt", "__pycache__")
 INHERITING = ("Loader", "Mix")
 """Pages whose classes have a part of their interface from a parent."""
 
 
 def _pages() -> Iterator[tuple[str, str, str]]:
-    """Title, path and text of each page of the reference; a search finds them first."""
+    """Title, path and text of each page of the reference."""
     for title, names in REFERENCE.items():
         path = f"reference/{re.sub(r'[^a-z]+', '-', title.lower())}.md"
         is_own = title == names.rpartition(".")[2]
@@ -61,46 +72,71 @@ def _pages() -> Iterator[tuple[str, str, str]]:
             f"{{heading_level: {1 if is_own else 2}, inherited_members: {str(title in INHERITING).lower()}}}"
         )
         objects = "\n\n".join(f"::: {name}\n    options: {options}" for name in names.split())
-        text = objects if is_own else f"# {title}\n\n{objects}"
-        yield title, path, f"---\nsearch: {{boost: 4}}\n---\n\n{text}"
+        yield title, path, objects if is_own else f"# {title}\n\n{objects}"
 
 
-def on_config(config: Any) -> None:
-    """Add the reference and the families of ops to the menu."""
-    families = sorted(path.name for path in Path(config.docs_dir, "ops").glob("*.md"))
+def build(folder: Path) -> None:
+    """Write the site; any warning is an error."""
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        pages = place / "pages"
+        shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns(*NOT_SHOWN))
+        for page in pages.rglob("*.md"):
+            page.write_text(_as_shown(page.read_text("utf-8")), "utf-8")
+        (pages / "reference").mkdir()
+        for _, path, text in _pages():
+            (pages / path).write_text(text, "utf-8")
+        (place / "site.yml").write_text(json.dumps(_config()), "utf-8")  # JSON is YAML
+        command = ["build", "--strict", "--config-file", "site.yml"]
+        built = subprocess.run(
+            [sys.executable, "-m", "zensical", *command], cwd=place, text=True, stdout=PIPE, stderr=STDOUT
+        )
+        warnings = [line for line in built.stdout.splitlines() if line.startswith("griffe: ")]
+        if built.returncode or warnings:  # strict building takes no notice of what griffe says
+            sys.exit(built.stdout)
+        shutil.copytree(place / "site", folder, dirs_exist_ok=True)
+
+
+def _config() -> dict[str, Any]:
+    """Return the settings, with the reference and the families of ops in the menu."""
+    config = yaml.safe_load((DOCS / "site.yml").read_text("utf-8"))
+    families = sorted(path.name for path in (DOCS / "ops").glob("*.md"))
     found = {
         "Reference": [{title: path} for title, path, _ in _pages()],
         "Ops": [f"ops/{name}" for name in families if name != "README.md"],
     }
-    for section in config.nav:
+    for section in config["nav"]:
         for name, entries in section.items() if isinstance(section, dict) else ():
             entries += found.get(name, [])
+    python = config["plugins"][-1]["mkdocstrings"]["handlers"]["python"]
+    python["paths"] = [str(DOCS.parent)]
+    python["options"]["extensions"] = [f"{__file__}:Docstrings"]
+    return config
 
 
-def on_files(files: Any, config: Any) -> None:
-    """Add the pages of the reference."""
-    for _, path, text in _pages():
-        files.append(File.generated(config, path, content=text))
+def _as_shown(markdown: str) -> str:
+    """Return a page as the site shows it.
 
-
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Return the page with its sessions of Python as `pycon`, whose prompts are neither marked nor copied, and with
-    pictures in both themes.
+    Its sessions of Python are `pycon`, whose prompts are neither marked nor copied; pictures are there in both
+    themes; pipes in the code of tables are plain, for GitHub shows `\\|` as a pipe, and Python-Markdown does not.
     """
     markdown = re.sub(r"```python\n(?=>>> )", "```pycon\n", markdown)
     both = r"\1-light\2#only-light)\n\1-dark\2#only-dark)"
-    return re.sub(r"(!\[[^\]]*\]\([\w/.]+)-light(\.\w+)\)", both, markdown)
+    markdown = re.sub(r"(!\[[^\]]*\]\([\w/.-]+)-light(\.\w+)\)", both, markdown)
+    return re.sub(r"(?<=^\|).*", _with_plain_pipes, markdown, flags=re.MULTILINE)
 
 
-def on_page_content(html: str, **_: object) -> str:
-    """Return the page with plain pipes in its short pieces of code: GitHub shows `\\|` as a pipe, MkDocs does not."""
-    return re.sub(r"<code>[^<]*</code>", lambda code: code[0].replace("\\|", "|"), html)
+def _with_plain_pipes(row: re.Match[str]) -> str:
+    return re.sub("`[^`]*`", lambda code: code[0].replace("\\|", "|"), row[0])
 
 
-class Docstrings(Extension):
-    """Brings docstrings into the form of the reference: code in blocks of Markdown, fields as parameters."""
+class Docstrings(UnpackTypedDictExtension):
+    """Brings docstrings into the form of the reference: code in blocks of Markdown, fields as parameters.
 
-    def on_class(self, *, cls: Class, **_: object) -> None:
+    `on_class` of the parent is not called: it takes the fields of a TypedDict away before its heirs have them.
+    """
+
+    def on_class(self, *, cls: Class, **_: Any) -> None:
         """List the fields of a dataclass, which have docstrings of their own, as its parameters."""
         if "dataclass" not in cls.labels or cls.docstring is None:
             return
@@ -115,11 +151,11 @@ class Docstrings(Extension):
         for one in fields:
             one.docstring = None
 
-    def on_function(self, *, func: Function, **_: object) -> None:
-        """Drop the parameters that `unpack_typeddict` adds to a docstring, which lists them with their meanings."""
-        if func.docstring is not None:
-            vars(func.docstring).pop("parsed", None)
-            func.docstring = func.docstring if func.docstring.value else None
+    def on_function(self, *, func: Function, **kwargs: Any) -> None:
+        """Name the options in the signature, not in the docstring, which lists them with their meanings."""
+        docstring, func.docstring = func.docstring, None
+        super().on_function(func=func, **kwargs)
+        func.docstring = docstring
 
     def on_object(self, *, obj: Object, **_: object) -> None:
         if obj.docstring is not None:
@@ -132,3 +168,7 @@ _CODE = re.compile(r"(?<=\n\n)(>>> .*?|    (?=\S).*?)(?=\n\n(?!    )|\Z)", re.DO
 def _fenced(code: re.Match[str]) -> str:
     lines = [line.removeprefix("    ") if code[0].startswith(" ") else line for line in code[0].splitlines()]
     return "\n".join(["```pycon" if ">>> " in code[0] else "```python", *lines, "```"])
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

@@ -3,7 +3,8 @@
 `python .ci/browser` makes three reports, a gallery of what notebooks show, and the site, and opens each page in a
 wide and in a narrow window, in light and in dark mode; reports and gallery also without JavaScript. It fails where
 the console has an error, something is asked of another host, the page is wider than the window, code or a table is
-cut, or text has too little contrast (of the site by axe); of reports and gallery also where a picture has no words.
+cut, or text has too little contrast; of reports and gallery also where a picture has no words, and of the site where
+axe finds that it breaks WCAG 2, A or AA.
 `--screenshots FOLDER` keeps what it has seen.
 
 `python .ci/browser --pictures` makes the two screenshots of the documentation.
@@ -103,25 +104,31 @@ def faults_of(browser: Browser, host: str, case: Case, screenshots: Path | None)
             name = case.place.removesuffix(".html").replace("/", "-")
             page.screenshot(path=screenshots / f"{name}-{width}-{case.mode}.png", full_page=True)
     if not case.is_strict:
-        found += contrast_of(page)
+        found += broken_rules(page)
     context.close()
     scripts = "" if case.scripts else ", without JavaScript"
     return [f"{case.place}, {case.mode}{scripts}: {fault}" for fault in dict.fromkeys(found)]
 
 
-def contrast_of(page: Page) -> list[str]:
-    """Return the texts with too little contrast in the wide window, by axe; of code, one part of each kind."""
+def broken_rules(page: Page) -> list[str]:
+    """Return what breaks WCAG 2, A or AA, in each width, by axe; of code, one part of each kind."""
     # on their way, colours have less contrast
     page.add_style_tag(content="* { transition: none !important }")
-    page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
     page.evaluate("""() => {
       const kinds = new Set();
       for (const part of document.querySelectorAll(".highlight span[class]"))
         kinds.has(part.className) ? part.remove() : kinds.add(part.className);
     }""")
-    result = Axe().run(page, options={"runOnly": ["color-contrast"], "resultTypes": ["violations"]})
-    nodes = [node for violation in result.response["violations"] for node in violation["nodes"]]
-    return [" ".join(f"{node['any'][0]['message']}: {node['html']}".split())[:200] for node in nodes]
+    found = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        result = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]})
+        for violation in result.response["violations"]:
+            parts = [
+                " ".join(f"{node['failureSummary']}: {node['html']}".split()) for node in violation["nodes"]
+            ]
+            found += [f"{width} px: {violation['id']}: {part}"[:280] for part in parts]
+    return found
 
 
 def _is_own(url: str, host: str) -> bool:

@@ -168,7 +168,6 @@ def _displayed(folder: Path) -> dict[str, Any]:
 def make_site(folder: Path) -> list[Path]:
     """All pages of the site, without those that only lead to others."""
     site = folder / "site"
-    build = ["mkdocs", "build", "--quiet", "--strict", "--site-dir", str(site)]
-    subprocess.run([sys.executable, "-m", *build], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, str(ROOT / "docs" / "site.py"), str(site)], check=True)
     pages = (page for page in site.rglob("*.html") if page.name != "404.html")
     return sorted(page for page in pages if 'http-equiv="refresh"' not in page.read_text("utf-8"))

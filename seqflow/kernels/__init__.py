@@ -72,4 +72,4 @@ __all__ = [
     "sum_dtype",
     "use",
 ]
-__all__ += KERNELS
+__all__.extend(KERNELS)

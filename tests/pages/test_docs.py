@@ -106,8 +106,10 @@ def test_no_example_stands_outside_a_block():
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
-@pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="a source distribution has no site")
+@pytest.mark.skipif(not (ROOT / "docs" / "site.yml").exists(), reason="a source distribution has no site")
 def test_the_site_has_every_page():
-    named = re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(
+        r"^ +- (\S+\.md)$", (ROOT / "docs" / "site.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     of_ops = {path for path in DOCS if path.parent.name == "ops" and path.name != "README.md"}
     assert sorted(named) == sorted(str(path.relative_to(ROOT / "docs")) for path in {*DOCS} - of_ops)

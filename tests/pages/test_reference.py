@@ -85,7 +85,7 @@ def test_each_public_name_has_a_page():
     assert set(PUBLIC) <= set(pages) - further
 
 
-@pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="a source distribution has no site")
+@pytest.mark.skipif(not (ROOT / "docs" / "site.yml").exists(), reason="a source distribution has no site")
 def test_only_public_names_are_shown():
     assert set(dir(sf)) == {*sf.__all__}
     table = pa.table({"n": [1]})
@@ -93,5 +93,5 @@ def test_only_public_names_are_shown():
     assert {"take", "trace", "state_dict", "window"} <= set(dir(loaders[0]))
     hidden = {name for loader in loaders for name in {*object.__dir__(loader)} - {*dir(loader)}}
     hidden = {name for name in hidden if not name.startswith("_")}
-    omitted = re.search(r'"!\^\((.*)\)\$"', (ROOT / "mkdocs.yml").read_text("utf-8"))[1]
+    omitted = re.search(r'"!\^\((.*)\)\$"', (ROOT / "docs" / "site.yml").read_text("utf-8"))[1]
     assert set(omitted.split("|")) == hidden
