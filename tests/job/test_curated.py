@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -453,3 +454,18 @@ def test_an_output_whose_rows_were_compared_in_another_way_is_refused_and_made_a
             run(job_of(folder), **options)
     run(job_of(folder), overwrite=True)
     assert rows_of(folder) == STAY
+
+
+def test_the_jobs_of_the_page_find_chats_that_are_alike(folder):
+    page = (Path(__file__).parents[2] / "docs" / "curation.md").read_text(encoding="utf-8")
+    jobs = re.findall(r"```toml\n(.*?)```", page.partition("## Chats")[2], re.DOTALL)
+    chats = [(TEXTS[8], "yes"), (TEXTS[9], "yes"), (TEXTS[90].upper(), "Yes"), ("hi", "yes")]
+    turns = [[{"role": role, "content": one} for role, one in zip("ab", chat, strict=True)] for chat in chats]
+    (folder / "chats").mkdir()
+    lines = "".join(json.dumps({"messages": one, "more": 1}) + "\n" for one in turns)
+    (folder / "chats" / "a.jsonl").write_text(lines)
+    for name, job in zip(("words", "near"), jobs, strict=True):
+        (folder / f"{name}.toml").write_text(job)
+        report = run(Job.read(folder / f"{name}.toml"))
+    assert (report.filtered_by, report.too_short) == ({"near_duplicates": 1}, {"near_duplicates": 1})
+    assert pq.read_table(folder / "curated").to_pylist() == [{"messages": turns[at]} for at in (0, 1, 3)]
