@@ -24,8 +24,8 @@ class Decontaminate:
     without blanks, such as Chinese and Thai, letter by letter."""
 
     column: str
-    """Column, or field of structs (`doc.text`), of texts, of lists of tokens, or of lists of words; the evaluation sets
-    have it, too."""
+    """Column, or field of structs (`doc.text`), of texts, of lists of tokens, or of lists of words; the evaluation
+    sets have it, too."""
     against: PathText | tuple[PathText, ...]
     """Files, folders, globs and URIs of the evaluation sets."""
     ngram: int = 13
@@ -94,8 +94,8 @@ class NearDuplicates:
     """
 
     column: str
-    """Column, or field of structs, of texts, of lists of tokens, or of lists of words. Texts are compared word by word, in lower case;
-    scripts without blanks, such as Chinese and Thai, letter by letter."""
+    """Column, or field of structs, of texts, of lists of tokens, or of lists of words. Texts are compared word by
+    word, in lower case; scripts without blanks, such as Chinese and Thai, letter by letter."""
     ngram: int = 5
     """Number of words or tokens of an n-gram."""
     bands: int | None = None

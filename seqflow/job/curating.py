@@ -58,7 +58,8 @@ def check_rules(job: Job, source: Provider) -> None:
     """
     if not job.rules:
         return
-    keys_path(job)
+    if job.output.path is not None or job.output.kind == "none":  # else `run` will be told the path
+        keys_path(job)
     schema = source.schema if job.source.columns is None else _schema_for_rules(job)
     access = {name: one for name, one in open_options(job.source, job).items() if name in STORE_OPTIONS}
     for rule in job.rules:
