@@ -101,6 +101,12 @@ def check_kind(kind: Any) -> None:
     )
 
 
+def check_kind_of_format(kind: str, format: str, options: str) -> None:
+    """Raise ProviderOptionError if these `options` are of a `format` that is not that of the kind."""
+    if format != ("jsonl" if kind == JSON else kind):
+        raise ProviderOptionError(f"{options} belongs to kind {format}, but kind is {kind}")
+
+
 @checked(ProviderOptionError)
 def open(
     source: Any,
@@ -242,6 +248,8 @@ def _open(
                 f"format is {shown}, expected options of a format, such as sf.Csv()\n"
                 "kind='csv' names a format without options"
             )
+        if kind is not None and format is not None:
+            check_kind_of_format(kind, format.kind, f"format=sf.{type(format).__name__}(…)")
         is_whole = kind is None and format is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source), store, access)):
             table = open_folder(picked, **_checked(options, (), "the folder of a table"))

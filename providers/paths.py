@@ -427,13 +427,15 @@ def _is_special(path: str) -> bool:
 
 
 def _similar(path: str) -> str:
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(path.rstrip("/"))
     if unknown := _PLACE.search(path):
         return f"; {unknown[0]} is none of {', '.join(sysconfig.get_paths())}"
     try:
         return nearest(name, os.listdir(folder or "."))
-    except OSError:
-        return f", and {folder} does not exist either"
+    except FileNotFoundError:
+        return f", and {folder} does not exist either{_similar(folder)}"
+    except OSError as error:
+        return f", and {folder} cannot be listed: {os.strerror(error.errno or 0).lower()}"
 
 
 def _matched(paths: list[str], patterns: Sequence[str]) -> list[bool]:

@@ -15,6 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 Asker = Literal["python", "job", "command"]
 """Reader of advice: the caller of a function, the author of a job, or the user of a command for files."""
 _ASKERS: tuple[Asker, ...] = ("python", "job", "command")
+_FORMATS = {
+    "csv": "Csv",
+    "jsonl": "JsonLines",
+    "megatron": "Megatron",
+    "numpy": "Numpy",
+    "tar": "Tar",
+    "text": "Text",
+}
+"""Options of the formats whose blocks have a number of bytes, by kind."""
 _SPELLED = {
     "bad_files": ("bad_files='skip'", '[bad_files] policy = "skip"', "--bad-files skip"),
     "bad_rows": ("bad_rows='skip'", '[bad_rows] policy = "skip"', "--bad-rows skip"),
@@ -49,6 +58,11 @@ _SPELLED = {
         "--storage-option retry_seconds=…",
     ),
     "header": ("format=sf.Csv(header=False)", "[source.csv] header = false"),
+    "batch_bytes": ("batch_bytes=", "[source] batch_bytes"),
+    **{
+        f"{kind}.batch_bytes": (f"format=sf.{name}(batch_bytes=…)", f"[source.{kind}] batch_bytes")
+        for kind, name in _FORMATS.items()
+    },
 }
 """Options that advice names, as %(name)s, spelled for each who may ask; a command without one is told the first."""
 _SPELLINGS = {

@@ -85,9 +85,18 @@ def options_of(kind: str, format: Format | None, given: Mapping[str, Any], sourc
         check_option(name, options, source)
         spelling = f"format=sf.{options.__name__}({name}=…), in a job in the section [source.{kind}]"
         raise ProviderOptionError(f"{name!r} is an option of {options.__name__}\nwrite {spelling}")
-    if format is not None and not isinstance(format, options):
-        raise ProviderOptionError(f"format is {type(format).__name__}, and {source} is {options.__name__}")
     return format or options()
+
+
+def smaller_blocks(kind: str) -> str:
+    """Return how to get smaller blocks from a source of this kind: advice of an error, the end of a sentence."""
+    if kind in FORMATS and "batch_bytes" in names_of(FORMATS[kind]):
+        return f"lower %({kind}.batch_bytes)s"
+    if kind in ("memory", "stream", "hugging face"):
+        return "lower %(batch_bytes)s"
+    if kind == "own":
+        return "make smaller blocks in the source"
+    return f"write files with smaller {'record batches' if kind == 'arrow' else 'row groups'}"
 
 
 def byte_count(given: int | str, name: str = "batch_bytes") -> int:

@@ -80,9 +80,7 @@ class Copy:
 
     @property
     def note(self) -> str:
-        """Sentence about the copy; empty if there is none."""
-        if not len(self.table):
-            return ""
+        """Sentence about the copy, for the run that makes it."""
         return f"{self.path} was not read in order, so a copy in frames is kept ({format_bytes(self.content.size)})"
 
 
@@ -95,7 +93,7 @@ def note_without_copy(path: str) -> str:
 
 
 def measure(path: str, store: Files) -> tuple[int, str]:
-    """Return the number of decompressed bytes of a file, and a sentence if there is a copy, or cannot be one.
+    """Return the number of decompressed bytes of a file, and a sentence if no copy of it can be kept.
 
     The number is kept with the version; then the file is not read.
     """
@@ -104,7 +102,7 @@ def measure(path: str, store: Files) -> tuple[int, str]:
     found = _load(path, store, _COPY) or _load(path, store, _SIZE) or _keep(path, store, _SIZE)
     if found is None:
         return decompressed_bytes(path, store), note_without_copy(path)
-    return found.size, found.note
+    return found.size, ""
 
 
 def copy_of(path: str, store: Files, *, make: bool) -> Copy | None:

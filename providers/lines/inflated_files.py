@@ -203,11 +203,10 @@ class InflatedFiles:
         self._begun.add(path)
         if index == 0 or is_small(path, self._store):
             return None
-        make = not is_in_order and path not in self._tried
-        copy = copy_of(path, self._store, make=make)
-        if make:
+        copy = copy_of(path, self._store, make=False)
+        if copy is None and not is_in_order and path not in self._tried:
             self._tried.add(path)
-        if copy or path in self._tried:
+            copy = copy_of(path, self._store, make=True)
             self._note(path, copy.note if copy else note_without_copy(path))
         return copy
 

@@ -47,6 +47,8 @@ def init(
         )
     with writing(output):
         output.write_text(start.text, encoding="utf-8")
+    if start.roles:
+        say(start.roles)
     try:
         say(start.seen.refused_by(Job.read(output)))
     except SeqflowError as error:  # of a tokenizer that was there

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
@@ -36,6 +38,8 @@ class Plan:
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
     """Largest memory of windows at one time in bytes, estimated from the first window."""
+    split: int = 0
+    """Number of rows of the first window of which batches have several pieces."""
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     costs: StepCosts | None = None
@@ -49,6 +53,7 @@ class Plan:
             ("input", format_bytes(self.bytes)),
             ("batches", f"{about}{self.batches:,}"),
             ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
+            *([("rows split", f"{self.split:,} in the first window")] if self.split else ()),
             ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
             ("memory", f"about {format_bytes(self.memory)} of windows"),
             *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
@@ -107,6 +112,7 @@ def plan(job: Job) -> Plan:
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
         costs=window_costs(first.batches),
+        split=int((np.bincount(first.batches.pieces.rows) > 1).sum()),
         **arranged,
     )
 

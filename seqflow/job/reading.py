@@ -44,7 +44,7 @@ from seqflow.loader.plans.balanced_pools import totals_of
 from seqflow.loader.plans.shares import shares_of
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
-from seqflow.providers.opening import check_kind
+from seqflow.providers.opening import check_kind, check_kind_of_format
 from seqflow.workers import EngineSettings
 
 T = TypeVar("T")
@@ -223,6 +223,8 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
     if source.kind is not None and not is_own:
         with job_file.naming(f"{name}.kind"):
             check_kind(source.kind)
+            if format:
+                check_kind_of_format(source.kind, format, f"[{name}.{format}]")
     if source.options is not None and not is_own:
         job_file.fail(f"{name}.options", 'options are passed to a function, kind = "module:function"')
     if "paths" not in tables[name] and not is_own:

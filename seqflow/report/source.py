@@ -90,7 +90,7 @@ class BadRowList:
     def parts(self) -> Iterator[str]:
         """Yield a table of the reasons."""
         yield table(
-            ("rows", *(f"first {name}" for name in FirstBadRow._fields[:-1]), "reason"),
+            ("rows", *(f"first {name}" for name in FirstBadRow._fields)),
             self.rows(),
             stacks=True,
         )
@@ -131,9 +131,12 @@ class SurveyedSource(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yield a line for each damaged file or block, and for each reason of bad rows."""
         yield from (f"damaged: {one}" for one in self.damaged)
-        for rows, file, block, row, column, reason in self.unreadable.rows():
-            of_column = f"column {column!r}: " if column else ""
-            yield f"{plural(rows, 'bad row')}: {of_column}{reason}\n  first: {file}, block {block}, row {row}"
+        for kind, count in self.unreadable.reasons.most_common():
+            yield f"{plural(count, 'bad row')}: {kind}"
+            if (first := self.unreadable.first.get(kind)) is not None:
+                file, block, row, _, reason = first
+                place = reason.removeprefix(f"{file}, ").removesuffix(f": {kind}")
+                yield f"  first: {file}, block {block}, row {row}: {place}"
 
 
 def survey_of_path(

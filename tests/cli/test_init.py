@@ -168,6 +168,24 @@ def test_conversations_become_tokens_and_labels(tmp_path, column, role, content)
     assert "<|im_start|>user\nHello?<|im_end|>\n<|im_start|>assistant\nHello.<|im_end|>\n" in shown
 
 
+def test_roles_that_are_not_usual_are_told(tmp_path):
+    pytest.importorskip("tokenizers")
+    turns = [{"role": who, "content": "x"} for who in ("user", "robot", "robot", "a\nb", "user", "assistant")]
+    (tmp_path / "c.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    done = seqflow("init", "c.jsonl", folder=tmp_path)
+    told = (
+        "roles found: user 2 turns, assistant 1 turns, robot 2 turns: not one of the usual, "
+        r"a\nb 1 turns: not one of the usual"
+    )
+    assert told in done.stdout
+    job = (tmp_path / "job.toml").read_text()
+    assert told in job.replace("\n# ", " ")
+    assert seqflow("check", "job.toml", folder=tmp_path).returncode == 0
+    (tmp_path / "d.jsonl").write_text(json.dumps({"messages": turns[:1]}) + "\n")
+    done = seqflow("init", "d.jsonl", "-o", "usual.toml", folder=tmp_path)
+    assert "roles found" not in done.stdout + (tmp_path / "usual.toml").read_text()
+
+
 def test_a_tokenizer_that_is_there_is_kept(tmp_path):
     pytest.importorskip("tokenizers")
     (tmp_path / "tokenizer.json").write_text("mine")

@@ -53,8 +53,10 @@ def test_bad_rows_are_listed_by_reason_with_the_first_place_of_each(lines: Path)
     assert (broken["rows"], broken["row"]) == (1, 3500)
     shown = seqflow("inspect", lines.name, "--bad-rows", "skip", folder=lines.parent)
     assert shown.returncode == 0
-    assert "2 bad rows: column 'tokens'" in shown.stdout
-    assert "  first: lines.jsonl, block 0, row 3000" in shown.stdout
+    assert "2 bad rows: tokens: … is not a list" in shown.stdout
+    assert "  first: lines.jsonl, block 0, row 3000: line 3001, column " in shown.stdout
+    assert "1 bad row: expected one whole object, {…}, in the line\n" in shown.stdout
+    assert "  first: lines.jsonl, block 0, row 3500: line 3501, column 1\n" in shown.stdout
     stopped = seqflow("inspect", lines.name, "--bad-rows", "raise", folder=lines.parent)
     assert (stopped.returncode, stopped.stdout) == (1, "")
     assert "row 3000" in stopped.stderr

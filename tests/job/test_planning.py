@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
@@ -26,6 +27,16 @@ def test_a_plan_is_what_the_run_does_where_one_window_holds_everything(
     report = run(job)
     assert (planned.windows, planned.rows, planned.is_estimate) == (1, 10, not counted)
     assert (planned.batches, planned.fill) == (report.batches, report.fill)
+
+
+@pytest.mark.parametrize("batch", [{"kind": "packed", "capacity": 4}, {"kind": "tokens", "max_tokens": 4}])
+def test_rows_that_are_split_are_counted(tmp_path: Path, batch: dict[str, object]) -> None:
+    pq.write_table(pa.table({"tokens": [[1] * 9, [2] * 3, [3] * 5]}), tmp_path / "x.parquet")
+    for oversize, split in (("split", 2), ("truncate", 0)):
+        settings = {"source": {"paths": "x.parquet"}, "batch": {**batch, "oversize": oversize}}
+        planned = plan(Job.from_dict({**settings, "output": {"path": "out"}}, tmp_path))
+        assert planned.split == split
+        assert dict(planned.lines()).get("rows split") == ("2 in the first window" if split else None)
 
 
 def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> None:

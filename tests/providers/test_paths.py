@@ -160,7 +160,9 @@ def test_the_places_of_this_python_stand_in_braces():
     [
         ("a.pi", r"did you mean 'a\.py'"),
         ("*.parquet", "no files in"),
-        ("nowhere/x.py", "nowhere"),
+        ("nowhere/x.py", "nowhere does not exist either"),
+        ("pkgg/", r"did you mean 'pkg'"),
+        ("pkgg/sub/x.py", r"pkgg/sub does not exist either, and \S*pkgg does not .* \(did you mean 'pkg'"),
     ],
 )
 def test_what_is_missing_is_an_error(tree, source, message):

@@ -180,7 +180,7 @@ def test_bad_rows_that_a_run_leaves_out_are_listed_and_not_written(path, policy)
     page = Page(report_of_job(bad_job_of(path, policy=policy, **to), "job.toml"))
     assert facts_of(page, "The first batches")["bad rows"] == "1"
     header, row = page.tables_of["Bad rows of these batches"][0]
-    assert header == ["rows", "first file", "first block", "first row", "first column", "reason"]
+    assert header == ["rows", "first file", "first block", "first row", "first column", "first reason"]
     assert row[:4] == ["1", str(path), "0", "7"]
     assert "lengths_max" in row[5]
     assert not file.exists()

@@ -1,10 +1,13 @@
 """A column of conversations: found in a schema, and the net of a first job that makes tokens and labels of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from textwrap import wrap
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from seqflow.printable import printable_line
 
 MARKERS = ("<|im_start|>", "<|im_end|>")
 """Special tokens of ChatML."""
@@ -13,6 +16,10 @@ _FIELDS = (("role", "content"), ("from", "value"))
 _USUAL = ("messages", "conversations", "conversation", "chat")
 _NAMES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
 """Other names of roles, and their names in ChatML."""
+_CHATML = ("system", "user", "assistant", "tool")
+"""Usual roles."""
+_SHOWN, _SHOWN_LETTERS = 10, 40
+"""Most roles that are told, and letters of their names."""
 
 NET = """
 [constants]
@@ -35,7 +42,7 @@ tokenizer = {tokenizer}
 #
 # Only role and content are read. Reasoning (reasoning_content) and tool_calls are columns of their own: write what
 # the model should learn of them into {content} first. For content in parts see docs/nlp.md.
-net = '''
+{told}net = '''
 tokens.values, tokens.lengths, labels = tokenize_chat(
     {column}.values.{content}.values, {column}.values.{role}.values,
     {column}.values.{content}.lengths, {column}.values.{role}.lengths, {column}.lengths,
@@ -62,13 +69,11 @@ class Chat(NamedTuple):
         """Fields that are read."""
         return [f"{self.column}.{self.role}", f"{self.column}.{self.content}"]
 
-    def net(self, seen: Sequence[str], tokenizer: str) -> str:
-        """Return the sections of a job that make tokens and labels, for roles that are `seen` in the data."""
-        usual = (
-            ("system", "user", "assistant", "tool")
-            if self.role == "role"
-            else ("system", "human", "gpt", "tool")
-        )
+    def net(self, seen: Mapping[str, int], tokenizer: str) -> str:
+        """Return the sections of a job that make tokens and labels, for roles that are `seen` in the data, with the
+        number of their turns.
+        """
+        usual = _CHATML if self.role == "role" else ("system", "human", "gpt", "tool")
         # other roles are names of a TOML literal in three single quotes
         further = {one for one in seen if one.isprintable() and "'" not in one}
         roles = [*usual, *sorted(further - {*usual})]
@@ -80,8 +85,24 @@ class Chat(NamedTuple):
             trained=json.dumps(of_assistant[0] if len(of_assistant) == 1 else of_assistant),
             roles=json.dumps(roles),
             starts=json.dumps(starts).replace('", "', '",\n        "'),
+            told="".join(f"# {line}\n" for line in wrap(told_roles(seen), 110)),
             **self._asdict(),
         )
+
+
+def told_roles(seen: Mapping[str, int]) -> str:
+    """Return a sentence about the roles and the number of their turns; empty if all roles are usual ones."""
+    usual = {*_CHATML, *_NAMES}
+    if usual.issuperset(seen):
+        return ""
+    roles = sorted(seen, key=lambda one: (one not in usual, -seen[one]))
+    found = [
+        f"{printable_line(one[:_SHOWN_LETTERS])} {seen[one]:,} turns"
+        + ": not one of the usual" * (one not in usual)
+        for one in roles[:_SHOWN]
+    ]
+    more = [f"{len(roles) - _SHOWN:,} more"] if len(roles) > _SHOWN else []
+    return f"roles found: {', '.join([*found, *more])}"
 
 
 def find_chat(schema: pa.Schema) -> Chat | None:

@@ -13,7 +13,7 @@ from pyarrow import compute
 
 from seqflow.errors import JobError
 from seqflow.files.uris import is_uri
-from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat
+from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat, told_roles
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.loader.run.ledger import Ledger
@@ -123,6 +123,8 @@ class Start(NamedTuple):
     seen: Seen
     tokenizer: Path | None
     """File with the tokenizer of a chat, to be written if it does not exist."""
+    roles: str
+    """Sentence about the roles of a chat, if some are not usual."""
 
 
 def starting_job(
@@ -167,6 +169,7 @@ def starting_job(
         ),
     ]
     tokenizer = folder / "tokenizer.json" if chat else None
+    roles = _roles(seen.table, chat) if chat else {}
     parts = [
         _HEAD.format(name=printable_line(job.name)),
         REQUIRE if chat else "",
@@ -174,7 +177,7 @@ def starting_job(
         _section("order", _ORDER),
     ]
     if chat:
-        parts.append(chat.net(_roles(seen.table, chat), "tokenizer.json"))
+        parts.append(chat.net(roles, "tokenizer.json"))
     elif of == "text":
         parts.append(_NET.format(column))
     parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
@@ -184,7 +187,7 @@ def starting_job(
     parts += [_section("output", output), _section("bad_rows", _BAD_ROWS)]
     if source.bad_files.leaves_out:
         parts.append(_section("bad_files", _BAD_FILES))
-    return Start("".join(parts), seen, tokenizer)
+    return Start("".join(parts), seen, tokenizer, told_roles(roles))
 
 
 def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
@@ -202,10 +205,11 @@ def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
     return Seen(pa.concat_tables(tables), len(tables) - 1, next(blocks, None) is None)
 
 
-def _roles(table: pa.Table, chat: Chat) -> list[str]:
-    """Return the roles in the first rows."""
+def _roles(table: pa.Table, chat: Chat) -> dict[str, int]:
+    """Return the roles in the first rows, and the number of turns of each."""
     turns = table.column(chat.column).combine_chunks().flatten()
-    return [role for role in turns.field(chat.role).unique().to_pylist() if role is not None]
+    counted = compute.value_counts(turns.field(chat.role)).to_pylist()
+    return {one["values"]: one["counts"] for one in counted if one["values"] is not None}
 
 
 def _toml(value: object) -> str:

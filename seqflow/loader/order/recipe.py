@@ -23,6 +23,7 @@ from seqflow.loader.plans.shares import Share
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
+from seqflow.providers.formats.options import smaller_blocks
 from seqflow.record import Record, Valid
 from seqflow.record.from_arrow.reader import is_read
 from seqflow.record.selection import leaf_types, select_schema
@@ -298,7 +299,7 @@ class Listing:
             self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
             if recipe.shuffle is not None:
-                _check_fit(slices, recipe.window)
+                _check_fit(slices, recipe.window, recipe.source.kind)
             self._slices = slices
         return self._slices
 
@@ -334,12 +335,12 @@ def stamp_of(path: str, store: Files = LOCAL) -> Stamp | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _check_fit(slices: Slices, window: int) -> None:
-    """Raise OpError for a block that does not fit into a window."""
+def _check_fit(slices: Slices, window: int, kind: str) -> None:
+    """Raise OpError for a block of a source of this kind that does not fit into a window."""
     largest = slices[int(slices.nbytes.argmax())] if len(slices) else None
     if largest is not None and largest.nbytes > window:
         raise OpError(
             f"Loader: {largest.block.origin}, block {largest.block.index} has "
-            f"{format_bytes(largest.nbytes)}, but rows are shuffled in windows of {format_bytes(window)}\n"
-            f"  raise window to {largest.nbytes} bytes or more, or write the file with smaller row groups"
+            f"{format_bytes(largest.nbytes)}, but rows are shuffled in windows of {format_bytes(window)}",
+            advice=f"raise window to {largest.nbytes} bytes or more, or {smaller_blocks(kind)}",
         )

@@ -14,6 +14,7 @@ from seqflow.errors import JobError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
+from seqflow.providers.formats.options import smaller_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,12 +279,12 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
-def assign_windows(windows: Windows, streams: int) -> list[Windows]:
+def assign_windows(windows: Windows, streams: int, kind: str) -> list[Windows]:
     """Return the windows of each stream, in order: each window is assigned to the stream with the fewest bytes
     so far.
 
     All slices of a block are assigned to one stream, so that no other reads the block. Raise OpError when
-    a stream gets none.
+    a stream gets none; its advice is for sources of this kind.
     """
     if streams == 1:
         return [windows]
@@ -311,8 +312,8 @@ def assign_windows(windows: Windows, streams: int) -> list[Windows]:
         of_streams[stream].append(number)
     if (empty := next((stream for stream, of in enumerate(of_streams) if not of), None)) is not None:
         raise OpError(
-            f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together\n"
-            "  lower streams, or write files with smaller row groups"
+            f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together",
+            advice=f"lower streams, or {smaller_blocks(kind)}",
         )
     return [windows.some(numbers) for numbers in of_streams]
 

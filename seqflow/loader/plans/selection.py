@@ -193,7 +193,10 @@ def _tensors_of(
         known = list(
             dict.fromkeys(_column(of) if name == f"{_column(of)}.values" else name for name, of in pairs)
         )
-        advice = "" if explain is None else explain(column)
+        if column in record:
+            advice = "leave it out: it has one value a row, and comes along by itself; there are"
+        else:
+            advice = "" if explain is None else explain(column)
         raise BatchPlanError(
             f"{plan}: columns has {column!r}, which is not a list column{nearest(column, known)}\n"
             f"  {advice or 'there are'} {', '.join(known) or 'none'}"

@@ -345,7 +345,9 @@ class Pipeline:
         rows.
         """
         recipe = self.recipe
-        rows = self._rows_of(assign_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
+        rows = self._rows_of(
+            assign_windows(recipe.windows(self.listing.slices(), 0), recipe.streams, recipe.source.kind)
+        )
         return rows is not None and not recipe.source.is_stream
 
     def lengths_index(self, *, anew: bool, update: bool = False) -> LengthsIndex:
@@ -376,7 +378,9 @@ class Pipeline:
         of_streams = _kept_of_epoch(
             self._windows,
             epoch,
-            lambda: assign_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams),
+            lambda: assign_windows(
+                recipe.windows(self.listing.slices(), epoch), recipe.streams, recipe.source.kind
+            ),
         )
         return StreamWindows(of_streams), self._table_of(of_streams, epoch, counted)
 

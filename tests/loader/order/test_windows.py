@@ -231,3 +231,26 @@ def test_every_row_of_a_stream_comes_once():
     for window in sorted({size + more for size in sizes for more in (-1, 0, 1) if size + more > 0}):
         reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches)
         assert ids(sf.Loader(reader, batch=7, window=window)) == ALL, window
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [("a.jsonl", '{"n": 1}\n', "JsonLines"), ("a.csv", "n\n1\n", "Csv"), ("a.txt", "text", "Text")],
+)
+def test_a_block_above_the_window_names_the_option_of_its_format(tmp_path, name, content, format):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(sf.OpError, match="rows are shuffled in windows of 1 B") as refused:
+        list(sf.Loader(tmp_path / name, shuffle=True, window=1))
+    assert str(refused.value).endswith(f" bytes or more, or lower format=sf.{format}(batch_bytes=…)")
+    kind = format.replace("JsonL", "jsonL").lower().removesuffix("ines")
+    assert refused.value.told("job").endswith(f" bytes or more, or lower [source.{kind}] batch_bytes")
+
+
+def test_a_block_above_the_window_of_another_source_has_advice_of_its_own(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    for source, advice in (
+        (tmp_path / "a.parquet", "write files with smaller row groups"),
+        (TABLE, "lower batch_bytes="),
+    ):
+        with pytest.raises(sf.OpError, match=f" bytes or more, or {advice}$"):
+            list(sf.Loader(source, shuffle=True, window=1))

@@ -126,3 +126,11 @@ def test_a_first_column_that_is_not_there_is_named_as_the_others_are():
         sf.OpError, match=r"columns has 'token', which is not a list column \(did you mean 'tokens'\?\)"
     ):
         next(iter(sf.Loader(pa.table({"tokens": [[1, 2]]}), batch=sf.Packed(4, ("token",)))))
+
+
+def test_a_column_that_comes_along_by_itself_is_told_so():
+    with pytest.raises(
+        sf.OpError,
+        match=r"'id', which is not a list column\n  leave it out: .* comes along by itself; there are tokens$",
+    ):
+        next(iter(sf.Loader(pa.table({"tokens": [[1, 2]], "id": [1]}), batch=sf.Packed(4, ("tokens", "id")))))

@@ -71,6 +71,23 @@ def test_an_option_of_another_format_names_its_own() -> None:
         sf.open("a.csv", format=sf.Csv(delimiter=";"), header=False)
 
 
+def test_a_kind_that_is_not_that_of_the_options_names_both(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
+    with pytest.raises(
+        ProviderOptionError, match=r"^format=sf.JsonLines\(…\) belongs to kind jsonl, but kind is parquet$"
+    ):
+        sf.open(tmp_path / "a.jsonl", kind="parquet", format=sf.JsonLines())
+    settings = {
+        "source": {"paths": "a.jsonl", "jsonl": {}, "kind": "parquet"},
+        "batch": {"n": 1},
+        "output": {"path": "out"},
+    }
+    with pytest.raises(JobError, match=r"\[source.jsonl\] belongs to kind jsonl, but kind is parquet$"):
+        Job.from_dict(settings, tmp_path)
+    for kind in ("json", "jsonl"):
+        assert sf.open(tmp_path / "a.jsonl", kind=kind, format=sf.JsonLines()).kind == "jsonl"
+
+
 @pytest.mark.parametrize(("format", "shown"), [("csv", "'csv'"), (sf.Csv, r"sf\.Csv"), (3, "3")])
 def test_a_format_that_is_no_options_says_what_to_write(tmp_path: Path, format: Any, shown: str) -> None:
     (tmp_path / "a.csv").write_text("n\n1\n")

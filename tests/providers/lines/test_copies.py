@@ -149,6 +149,12 @@ def test_blocks_in_any_order_are_those_of_the_decompressed_bytes(tmp_path, store
     assert f"x.csv.{suffix} was not read in order, so a copy in frames is kept (" in note
 
 
+def test_a_copy_is_told_by_the_run_that_makes_it(tmp_path):
+    path = write(tmp_path / "x.csv.gz", gzip.compress(LINES))
+    assert len(copy_is_kept(path).notes) == 1
+    assert copy_is_kept(path).notes == ()
+
+
 @pytest.mark.parametrize("kind", ["gzip", "one frame of zstd"])
 def test_no_copy_is_made_of_a_file_that_is_read_in_order(tmp_path, cache, stored, kind):
     suffix = KINDS[kind][0]
