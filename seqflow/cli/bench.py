@@ -70,10 +70,9 @@ def bench(
 
 def _measured(path: Path, overrides: dict[str, Any], seconds: float, steps: int) -> Verdict:
     """Return the verdict of the first steps of a job's loader."""
-    from seqflow.job import Job
     from seqflow.job.opening import open_batches
 
-    loader = open_batches(Job.read(path, overrides).without_rules().without_quarantine())
+    loader = open_batches(job_options.read_job(path, overrides).without_rules().without_quarantine())
     with stage(Stage("steps", steps)) as here, closing(iter(loader)) as batches:
         for _ in islice(batches, steps):
             sleep(seconds)

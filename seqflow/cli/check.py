@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
@@ -27,13 +27,12 @@ def check(
 
     The schema of the source is enough; no row is read.
     """
-    from seqflow.job import Job
     from seqflow.job.checking import check as check_job
     from seqflow.job.checking import plan_of_job
     from seqflow.job.inference import JobSpecs
 
     found: list[JobSpecs] = []
-    read = Job.read(job, overrides_of(set_, input))
+    read = read_job(job, overrides_of(set_, input))
     check_job(read, show=found.append if json else lambda one: say(str(one)))
     if read.source.served is not None and not json:
         say("the servers answer; `seqflow check` of their job shows the tensors")

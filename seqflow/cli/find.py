@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
@@ -31,14 +31,13 @@ def find(
     import pyarrow as pa
 
     from seqflow.errors import JobError
-    from seqflow.job import Job
     from seqflow.job.row_traces import open_traceable
     from seqflow.loader.seen import batches_of_rows, file_of
     from seqflow.providers import open as open_source
 
     if (rows is None) == (file is None) or (row is None) != (file is None):
         raise JobError("find: expected --file and --row, or --rows, a table with the columns file and row")
-    pipeline = open_traceable(Job.read(job, overrides_of(set_, input))).pipeline
+    pipeline = open_traceable(read_job(job, overrides_of(set_, input))).pipeline
     asked: list[tuple[object, object]] = [(file, row)]
     if rows is not None:
         source, names = open_source(rows), ["file", "row"]

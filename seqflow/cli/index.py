@@ -77,7 +77,7 @@ def index(
         "blocks": len({block for block, _ in found.lengths}),
         "blocks_read": loader.pipeline.num_indexed_blocks,
         "rows": sum(len(one) for one in found.lengths.values()),
-        "tokens": sum(int(one.sum()) for one in found.lengths.values()),
+        "tokens": found.tokens,
         "file": str(loader.index),
     }
     if json:

@@ -10,6 +10,7 @@ import typer
 from seqflow.cli import printing
 
 if TYPE_CHECKING:
+    from seqflow.job import Job
     from seqflow.workers import EngineSettings
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
@@ -96,6 +97,14 @@ def overrides_of(
     if output is not None:
         overrides["output.path"] = output
     return overrides
+
+
+def read_job(path: Path | str, overrides: dict[str, Any]) -> Job:
+    """Return the job in a file; errors from now on advise its settings."""
+    from seqflow.job import Job
+
+    printing.asked = "job"
+    return Job.read(path, overrides)
 
 
 def _pairs(option: str, given: list[str] | None, example: str) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """`seqflow ledger JOB`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
 EXAMPLES = (
@@ -31,14 +31,12 @@ def ledger(
 ) -> None:
     """Print the rows, tokens and epochs that were seen."""
     from dataclasses import asdict
-    from json import loads
 
-    from seqflow.job import Job
     from seqflow.job.row_traces import open_traceable
 
-    loader = open_traceable(Job.read(job, overrides_of(set_, input)))
+    loader = open_traceable(read_job(job, overrides_of(set_, input)))
     if state is not None:
-        loader.load_state_dict(loads(state.read_text(encoding="utf-8")))
+        loader.load_state_dict(_state_in(state))
     elif upto is None:
         loader.set_epoch(1)  # all of epoch 0 is before it
     found = loader.ledger(upto)
@@ -49,3 +47,18 @@ def ledger(
     say(str(found))
     for one in found.by_file if by == "file" else ():
         say(f"  {one}")
+
+
+def _state_in(file: Path) -> Any:
+    """Return the state in a file; raise JobError if it cannot be read, or is not JSON."""
+    from json import loads
+
+    from seqflow.errors import JobError
+
+    try:
+        return loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JobError(f"--state: cannot read {str(file)!r}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        what = f"is not JSON: {error}" if file.stat().st_size else "is empty"
+        raise JobError(f"--state: {str(file)!r} {what}, expected what state_dict() gave") from None

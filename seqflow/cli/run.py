@@ -85,7 +85,6 @@ def run(
     With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
     output is the same, byte for byte, and a run may be resumed with other workers.
     """
-    from seqflow.job import Job
     from seqflow.job import run as run_job
 
     overrides = job_options.overrides_of(set_, input, output)
@@ -94,7 +93,7 @@ def run(
     has_log = log is not None
     if has_log:
         begin_json_log()
-    description = Job.read(job, overrides)
+    description = job_options.read_job(job, overrides)
     _return_freed_memory()
     if dry_run:
         with progress_line(show=not json):

@@ -62,8 +62,6 @@ def serve(
     when the server is ready, and one each minute. At SIGTERM it ends after the current batches, and clients go on
     with the other servers.
     """
-    from seqflow.job import Job
-
     given = {
         "port": port, "host": host, "token_file": token_file, "tls_cert": tls_cert, "tls_key": tls_key,
         "memory": memory, "processes": processes,
@@ -74,7 +72,7 @@ def serve(
         for key, value in given.items()
         if value is not None
     }
-    description = Job.read(job, overrides)
+    description = job_options.read_job(job, overrides)
     others = [_begin(description, number) for number in range(1, description.serve.processes)]
     try:
         server = _server(description, insecure=insecure)

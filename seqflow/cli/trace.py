@@ -11,6 +11,7 @@ from seqflow.cli.job_options import (
     JobSettings,
     StorageOption,
     overrides_of,
+    read_job,
     storage_options,
 )
 from seqflow.cli.printing import print_json, say
@@ -53,13 +54,12 @@ def trace(
     from dataclasses import asdict
 
     from seqflow.errors import JobError
-    from seqflow.job import Job
     from seqflow.job.row_traces import open_traceable, trace_row
 
     if path.endswith(".toml"):
         if batch is None:
             raise JobError("trace: a job needs --batch, the number of the batch")
-        loader = open_traceable(Job.read(path, overrides_of(set_, input)))
+        loader = open_traceable(read_job(path, overrides_of(set_, input)))
         with progress_line(show=not json):
             traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
         traced: dict[str, object] = {"batch": batch, "epoch": epoch}
@@ -68,7 +68,7 @@ def trace(
             raise JobError(
                 "trace: a file of an output needs --row, and takes none of --batch, --element, --column, --show"
             )
-        given = None if job is None else Job.read(job, overrides_of(set_, input))
+        given = None if job is None else read_job(job, overrides_of(set_, input))
         with progress_line(show=not json):
             traces = trace_row(path, row, given, storage_options(storage_option))
         traced = {"file": path, "row": row}

@@ -113,13 +113,14 @@ class Job:
         return replace(self, before_rules=True)
 
     def without_quarantine(self) -> Job:
-        """Return the job whose bad rows are only counted, as are damaged files if they would be entered in a file."""
+        """Return the job that only counts the bad rows and damaged files that it would enter in a file."""
+        rows = BadRows("skip") if self.bad_rows.policy == "quarantine" else self.bad_rows
         files = (
             replace(self.bad_files, policy="skip")
             if self.bad_files.policy == "quarantine"
             else self.bad_files
         )
-        return replace(self, bad_rows=BadRows("skip"), bad_files=files)
+        return replace(self, bad_rows=rows, bad_files=files)
 
     def __reduce__(self) -> tuple[Callable[..., Job], tuple[tuple[str, ...], Path, bytes]]:
         """Import the modules from the job's folder first in another process: they may define the batch plan."""

@@ -211,10 +211,11 @@ def _served(tables: Mapping[str, Any], job_file: JobFile) -> ServedSection:
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     table = _table(tables, name, job_file)
     format, given = _options_of_format(name, table, job_file)
-    elsewhere = {*FORMATS, *_OF_STORE}
+    elsewhere = (*FORMATS, *_OF_STORE)
+    further = (*elsewhere, "served") if name == "source" else elsewhere
     rest = {key: value for key, value in table.items() if key not in elsewhere}
     source = replace(
-        _section(SourceSection, name, {name: rest}, job_file, further=(*FORMATS, *_OF_STORE)),
+        _section(SourceSection, name, {name: rest}, job_file, further=further),
         format=format,
         given=given,
         store=_store(name, {key: table[key] for key in _OF_STORE if key in table}, job_file),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow import executor
-from seqflow.errors import JobError
+from seqflow.errors import JobError, asked_by
 from seqflow.files.outputs import last_manifest
 from seqflow.files.store import StoreFiles
 from seqflow.files.uris import is_uri
@@ -54,6 +54,7 @@ def made_by_of(job: Job, target: Target) -> dict[str, Any] | None:
     return dict(json.loads(json.dumps(found, default=str)))
 
 
+@asked_by("job")
 def open_traceable(job: Job) -> EpochBatches:
     """Return the batches of a job to trace them; raise JobError for a balance, whose steps depend on where
     parts end, and for batches of servers.
@@ -144,7 +145,10 @@ def _object_of(uri: str, options: Mapping[str, Any] | None) -> tuple[str, dict[s
         inside = {entry.path.removeprefix(f"{root}/"): entry for entry in files.list(root)}
         if (found := last_manifest(inside)) is None:
             continue
-        content = json.loads(bytes(files.read(inside[found].path, 0, inside[found].size)))
+        try:
+            content = json.loads(bytes(files.read(inside[found].path, 0, inside[found].size)))
+        except (ValueError, RecursionError):
+            continue
         listed = content["files"] if matches_schema(content, _FILES) else ()
         entry = next((one for one in listed if f"{folder}/{one['name']}" == uri), None)
         if entry is not None:
@@ -169,6 +173,7 @@ def _job_of(target: Path | str, manifest: Mapping[str, Any]) -> Job:
     return Job.read(job_file, made_by["set"])
 
 
+@asked_by("job")
 def _batch_of(loader: EpochBatches, file: OutputFile, row: int) -> tuple[int, int]:
     """Return the number of the batch that a row of a file belongs to, and its row in the batch."""
     if file.batches is not None:
@@ -183,6 +188,7 @@ def _batch_of(loader: EpochBatches, file: OutputFile, row: int) -> tuple[int, in
     )
 
 
+@asked_by("job")
 def _traces(
     job: Job, loader: EpochBatches, number: int, row: int, opened: Callable[[Job], EpochBatches]
 ) -> list[Trace]:

@@ -31,10 +31,13 @@ def kind_of_error(error: BaseException) -> type[ProviderError]:
 
 
 class reading:  # noqa: N801  # used as a function; a generator takes three times as long, for each small block
-    """Translate errors of pyarrow and the system for damaged data into a ProviderError that names the place."""
+    """Translate errors of pyarrow and the system for damaged data into a ProviderError that names the place.
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    `advice` is that for a damaged file which is none of a source: the policy of its files does not leave it out.
+    """
+
+    def __init__(self, place: str, advice: str = "") -> None:
+        self.place, self.advice = place, advice
 
     def __enter__(self) -> None:
         pass
@@ -42,7 +45,9 @@ class reading:  # noqa: N801  # used as a function; a generator takes three time
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         # MemoryError passes: it may be the machine's fault, not that of the data
         if isinstance(error, _DAMAGE) and not isinstance(error, ProviderError | MemoryError):
-            raise kind_of_error(error)(f"{self.place}: {error}") from error
+            kind = kind_of_error(error)
+            advice = self.advice if kind is DamagedFileError else ""
+            raise kind(f"{self.place}: {error}", advice=advice) from error
 
 
 @contextmanager

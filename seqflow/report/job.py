@@ -15,7 +15,7 @@ from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.last_verdict import last_verdict
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
-from seqflow.loader import Loader, Verdict
+from seqflow.loader import BadRows, Loader, Verdict
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.net import NetInference
 from seqflow.net.picture import is_drawn_whole
@@ -48,7 +48,7 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
     specs = infer(checked)
     check_tables(job, checked, specs)
     yield from sections_of_specs(specs)
-    lenient = job.without_quarantine()
+    lenient = _without_bad_rows(job)
     loader = open_loader(lenient)
     told: set[str] = set()
     parts: tuple[Callable[[], Iterator[Section]], ...] = (
@@ -64,6 +64,15 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
             if (line := first_line(error)) not in told:
                 told.add(line)
                 yield section("Where a run stops", paragraph(line))
+
+
+def _without_bad_rows(job: Job) -> Job:
+    """Return the job that leaves bad rows out, and has no index if rows share lists.
+
+    Rows that differ from others of their key are left out, and the index has their lengths.
+    """
+    index = None if job.share else job.order.index
+    return replace(job.without_quarantine(), bad_rows=BadRows("skip"), order=replace(job.order, index=index))
 
 
 def _last_run(job: Job) -> Iterator[Section]:

@@ -42,11 +42,27 @@ class Servers:
         """Address and host name of each server, in an order that all clients share."""
         self.refusals: dict[str, str] = {}
         """For each server that has another job or other data, what it said."""
+        self._lost: set[str] = set()
+        """Servers that failed, and have not answered since: a warning tells each once, not once for each request."""
+        self._losing = threading.Lock()
         self.failures = 0
         """Number of times that a server failed, and another one was asked."""
         self.info: Mapping[str, Any] = {}
         """Facts about the job, from the first server that answered."""
         self.look_up()
+
+    def lose(self, address: str, why: str) -> None:
+        """Log a warning that a server has failed, unless one did since it answered."""
+        with self._losing:
+            is_new = address not in self._lost
+            self._lost.add(address)
+        if is_new and len(self.addresses) > 1:
+            _log.warning("served: %s: %s; the other servers are asked", address, why)
+
+    def answered(self, address: str) -> None:
+        """Record that a server has answered."""
+        with self._losing:
+            self._lost.discard(address)
 
     def look_up(self) -> None:
         """Find the addresses of all names: a name may have several, which change as servers come and go."""
@@ -84,9 +100,12 @@ class Servers:
         while True:
             address, client, _ = self.client(lane + attempts.number)
             try:
-                return self._answer(client, what, body, self.timeout)
+                found = self._answer(client, what, body, self.timeout)
             except Exception as error:
                 attempts.failed(address, error)
+            else:
+                self.answered(address)
+                return found
 
     def _answer(self, client: fl.FlightClient, what: str, body: bytes = b"", timeout: float = 1) -> Any:
         with client:
@@ -151,6 +170,11 @@ class Attempts:
         self._final: set[str] = set()
         self._in_turn = 0
 
+    @property
+    def told(self) -> str:
+        """Lines of the last error of each server since one answered; empty if none has failed."""
+        return "\n  ".join(f"{one}: {text}" for one, text in sorted(self._errors.items()))
+
     def failed(self, address: str, error: Exception) -> None:
         """Record a failure, and pause once all servers have failed; raise an error that no other server mends.
 
@@ -171,6 +195,8 @@ class Attempts:
                 if kind == FOREIGN:
                     _log.warning("served: %s: %s", address, servers.refusals[address])
             self._errors[address] = servers.refusals[address]
+        else:
+            servers.lose(address, self._errors[address])
         servers.failures += 1
         self.number += 1
         self._in_turn += 1
@@ -178,7 +204,7 @@ class Attempts:
             return
         every = {one for one, _ in servers.addresses}
         if every <= self._final or now - self._since > servers.timeout:
-            told = "\n  ".join(f"{one}: {text}" for one, text in sorted(self._errors.items()))
+            told = self.told
             what = "all refuse" if every <= self._final else f"none answers for {servers.timeout:g} seconds"
             raise OpError(f"served: {', '.join(servers.names)}: {what}\n  {told}") from None
         self._in_turn = 0
@@ -245,6 +271,8 @@ class Lane:
         self._is_closed = False
         self._reader: Any = None
         self._turn = 0
+        self._attempts = Attempts(servers, self._pause)
+        """Failures since a batch came; a new thread goes on with those of the thread before."""
         self._begin()
 
     def _begin(self) -> None:
@@ -270,9 +298,10 @@ class Lane:
                     raise self._error
                 slow += 1
                 if slow > len(servers.addresses):
+                    told = filter(None, (self._attempts.told, "raise timeout= if batches take as long"))
                     raise OpError(
                         f"served: {', '.join(servers.names)}: no batch for {servers.timeout:g} seconds "
-                        "from each server\n  raise timeout= if batches take as long"
+                        "from each server\n  " + "\n  ".join(told)
                     )
                 servers.failures += 1
                 self._turn += 1
@@ -290,13 +319,14 @@ class Lane:
             reader.cancel()
 
     def _read(self, me: object) -> None:
-        attempts = Attempts(self._servers, self._pause)
+        attempts = self._attempts
         try:
             while (ticket := self._next_ticket(me)) is not None:
                 address, client, options = self._servers.client(self._number + self._turn + attempts.number)
                 try:
                     with client:
-                        came = self._read_stream(me, client.do_get(fl.Ticket(ticket.to_bytes()), options))
+                        stream = client.do_get(fl.Ticket(ticket.to_bytes()), options)
+                        came = self._read_stream(me, stream, address)
                 except Exception as error:
                     if not self._is_mine(me):
                         return
@@ -304,7 +334,6 @@ class Lane:
                     continue
                 if not came and self._is_mine(me):
                     raise OpError(f"served: epoch {ticket.epoch} has no batch {ticket.spans[0][0]}")
-                attempts.answered()
         except BaseException as error:
             with self._changed:
                 if self._current is me:
@@ -334,13 +363,16 @@ class Lane:
             ticket = ticket._replace(spans=spans)
         return ticket
 
-    def _read_stream(self, me: object, reader: Any) -> int:
+    def _read_stream(self, me: object, reader: Any, address: str) -> int:
         """Return the number of batches that came, until the stream ends or another thread reads."""
         with self._changed:
             self._reader = reader if self._is_mine(me) else self._reader
         decoder, came = Decoder(reader.schema), 0
         for chunk in reader:
             found = decoder.batches(chunk)
+            if not came:
+                self._attempts.answered()
+                self._servers.answered(address)
             for facts, batch in found:
                 if not self._put(me, facts, batch, chunk.data.nbytes // len(found)):
                     reader.cancel()

@@ -300,7 +300,7 @@ def read_keys(path: Path) -> tuple[pa.Array, pa.Array | None, int | None, bool]:
 
     Raise ProviderError for files of other origin.
     """
-    with reading(str(path)), pa.OSFile(str(path)) as file:
+    with reading(str(path), "make it again"), pa.OSFile(str(path)) as file:
         table = validated(pa.ipc.open_file(file).read_all(), str(path))
     settings = table.schema.metadata or {}
     if settings.get(_FORMAT) != _VERSION or table.column_names not in _COLUMNS:

@@ -234,3 +234,21 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> No
         BAD_DATA,
         "seqflow: a.parquet cannot be read: permission denied\n",
     )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve"], ["bench"], ["ledger"], ["trace", "--batch", "0"], ["find", "--file", "cut.parquet", "--row", "0"],
+        ["index", "--output", "lengths.arrow"], ["run"], ["check"],
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_advice_for_a_job_is_a_setting_of_it(folder: Path, arguments: list[str]) -> None:
+    content = (folder / "docs.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(content[: len(content) // 2])
+    (folder / "job.toml").write_text('[source]\npaths = "cut.parquet"\n[batch]\nn = 4\n' + OUTPUT)
+    name, *options = arguments
+    done = seqflow(name, "job.toml", *options, folder=folder)
+    assert '[bad_files] policy = "skip" leaves out damaged files' in done.stderr
+    assert "--bad-files" not in done.stderr

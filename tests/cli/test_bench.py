@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 
@@ -69,3 +71,38 @@ def test_the_json_of_a_run_has_its_verdict(folder):
     verdict = json.loads(run("run", "job.toml", *MANY, "--json", folder=folder)[1])["verdict"]
     assert verdict["limit"] in LIMITS
     assert "last_steps" not in verdict
+
+
+SHARED = """
+share = {history = "session"}
+[source]
+paths = "shared.parquet"
+[batch]
+kind = "tokens"
+max_tokens = 60
+lengths = "tokens"
+[order]
+by = "session"
+shuffle = true
+index = "lengths.arrow"
+[output]
+path = "out"
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["bench", "shared.toml"], ["report", "shared.toml", "-o", "page.html"]],
+    ids=["bench", "report"],
+)
+def test_a_job_whose_index_allows_no_bad_rows_keeps_its_policy(folder, command):
+    sessions = [n // 4 for n in range(100)]
+    table = {
+        "session": sessions,
+        "history": [[one] * (one % 5) for one in sessions],
+        "tokens": [[1, 2]] * 100,
+    }
+    pq.write_table(pa.table(table), folder / "shared.parquet")
+    (folder / "shared.toml").write_text(SHARED)
+    code, _, errors = run(*command, folder=folder)
+    assert (code, errors) == (0, "")

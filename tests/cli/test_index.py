@@ -57,3 +57,20 @@ def test_an_index_takes_the_place_of_nothing_else(folder: Path) -> None:
         assert done.returncode == 1
         assert "a file that is read" in done.stderr
     assert (folder / "docs.parquet").read_bytes() == content
+
+
+def test_tokens_are_the_lengths_without_the_groups(folder: Path) -> None:
+    table = pa.table({"tokens": [[1] * (n % 10) for n in range(100)], "group": [n // 4 for n in range(100)]})
+    pq.write_table(table, folder / "docs.parquet")
+    arguments = [
+        "--output",
+        "lengths.arrow",
+        "--set",
+        "order.by=group",
+        "--set",
+        "order.shuffle=true",
+        "--json",
+    ]
+    done = seqflow("index", "job.toml", *arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["tokens"] == 450

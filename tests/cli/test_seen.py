@@ -103,3 +103,24 @@ def test_check_prints_the_passes_of_a_mix(folder):
     assert [one["rows"] for one in as_json["plan"]] == [15, 5]
     refused = seqflow("check", "job.toml", "--steps", "5", folder=folder)
     assert "the job has one source, expected [mix]" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"format": 1, "se', "is not JSON: Unterminated string"),
+        (b"", "is empty"),
+        (bytes(range(256)), "is not JSON: 'utf-8' codec can't decode byte 0x80"),
+        (b"[" * 100_000, "is not JSON: "),
+        (None, "No such file"),
+    ],
+    ids=["cut off", "empty", "binary", "deep", "missing"],
+)
+def test_a_state_that_cannot_be_read_is_named_in_one_line(folder, content, message):
+    if content is not None:
+        (folder / "state.json").write_bytes(content)
+    done = seqflow("ledger", "job.toml", "--state", "state.json", folder=folder)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("seqflow: --state: ")
+    assert "'state.json'" in done.stderr
+    assert message in done.stderr

@@ -122,6 +122,7 @@ MALFORMED = [
     ('[source]\npaths = ["x"]\n[batch]\nkind = "packed"\ncapacty = 8', r"job.toml, line 5: unknown key 'capacty' in \[batch\] with kind = \"packed\" \(did you mean 'capacity'\?\)\n  known are capacity, "),
     ('[sourc]\npaths = ["x"]', r"line 1: unknown section \[sourc\] \(did you mean 'source'\?\)"),
     ('import = ["x"]\n[source]\npaths = "x"', r"line 1: unknown key 'import' \(did you mean 'imports'\?\)"),
+    ('[source]\nserverd = "flight://a:1"', r"line 2: unknown key 'serverd' in \[source\] \(did you mean 'served'\?\)\n  known are .*served"),
     ('[source]\npath = ["x"]', r"line 2: unknown key 'path' in \[source\] \(did you mean 'paths'\?\)"),
     ('[batch]\nn = 3', r"job.toml: there is no \[source\]"),
     ('[source]\ncolumns = ["x"]', r"line 1: \[source\] needs 'paths'"),

@@ -386,6 +386,7 @@ def test_totals_count_rows():
         ({"histroy": None}, {}, UnknownColumnError, r"^share: 'histroy' is not a list column of the prepared rows .did you"),
         ({"id": None}, {}, UnknownColumnError, r"^share: 'id' has one entry in each row"),
         ({"history": "sesion"}, {}, UnknownColumnError, r"^share: the key 'sesion' is not a column of numbers or texts"),
+        ({"history": "nane"}, {}, UnknownColumnError, r"rows \(did you mean 'name'\?\); there are id, session, name, history, times$"),
         ({"history": "times"}, {}, UnknownColumnError, r"^share: the key 'times' is not a column of numbers or texts"),
         ({"history": None, ("times", "history"): None}, {}, BatchPlanError, r"^share: 'history' is named twice"),
         ({"history": "name", "name": None}, {}, BatchPlanError, r"^share: 'name' is a shared column and a key"),

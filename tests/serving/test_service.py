@@ -240,6 +240,34 @@ def test_a_client_waits_for_a_server_that_comes_later(loader_of, serve, content)
     assert found == [content(batch) for batch in loader_of()]
 
 
+def test_servers_that_all_end_within_a_stream_are_told_with_the_cause(loader_of, serve):
+    servers = [serve(loader_of()) for _ in range(2)]
+    served = sf.served([one.url for one in servers], timeout=1, ahead=1)
+    batches = iter(served)
+    for _ in range(3):
+        next(batches)
+    for server in servers:
+        server.close()
+    started = time.monotonic()
+    with pytest.raises(OpError, match=r"(?s): none answers for 1 seconds\n.*Connection refused"):
+        list(batches)
+    assert time.monotonic() - started < 2.9  # 3 × timeout is for servers that are slow
+
+
+def test_a_server_that_is_lost_is_told_once(loader_of, serve, content, caplog):
+    first, second = serve(loader_of()), serve(loader_of())
+    served = sf.served([first.url, second.url], ahead=1)
+    found = []
+    for batch in served:
+        found.append(content(batch))
+        if len(found) == 3:
+            first.close()
+    assert found == [content(batch) for batch in loader_of()]
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert warning.startswith(f"served: {first.address}: ")
+    assert warning.endswith("; the other servers are asked")
+
+
 def test_a_slow_server_is_left_for_the_next_one(loader_of, serve, content, monkeypatch):
     slow, fast = serve(loader_of()), serve(loader_of())
     get = slow._batches.get

@@ -33,7 +33,7 @@ from seqflow.record.validation import reading
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
 """Keys of the file's metadata: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
-_ANEW = "\n  remove the file, or name another: it is made again"
+_ANEW = "remove the file, or name another: it is made again"
 
 SliceKey = tuple[int, int]
 """Number of a block, and the first row of a slice of it."""
@@ -51,6 +51,11 @@ class LengthsIndex:
 
     lengths: Mapping[SliceKey, Array]
     whole_blocks: bool
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of all rows that can be used."""
+        return sum(int(_lengths(one).clip(min=0).sum()) for one in self.lengths.values())
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
         """Return the number of batches of each window."""
@@ -225,7 +230,7 @@ def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any])
     Raise ProviderError when it is damaged.
     """
     table, described, _ = _read(path)
-    check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
+    check_same(f"the lengths index {path} is stale: ", described, key, f"\n  {_ANEW}")
     index = LengthsIndex(_lengths_in(table), key["window"] is None)
     for one in slices:
         if index.of(one, one.number) is None:
@@ -259,12 +264,12 @@ def check_is_index(path: Path) -> None:
         try:
             _read(path)
         except SeqflowError as error:
-            raise OpError(f"{error}\n  remove it, or name another file for the index") from None
+            raise OpError(f"{error.message}\n  remove it, or name another file for the index") from None
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
     """Return the table of an index, its settings, and its files; raise ProviderError when it is damaged."""
-    with reading(f"{path} is not a lengths index, or damaged"):
+    with reading(f"{path} is not a lengths index, or damaged", _ANEW):
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
     metadata = table.schema.metadata or {}
@@ -314,7 +319,7 @@ def checksum(table: pa.Table) -> bytes:
 
 
 def _damaged(path: Path, why: str) -> ProviderError:
-    return ProviderError(f"the lengths index {path} is damaged: {why}{_ANEW}")
+    return ProviderError(f"the lengths index {path} is damaged: {why}", advice=_ANEW)
 
 
 def _schema(grouped: bool) -> pa.Schema:

@@ -125,9 +125,10 @@ def _key_tensors(record: Record, key: str) -> tuple[str, ...]:
     is_list = lengths in record and record.parents[lengths] is None and under == [f"{key}.values"]
     if is_list and record[under[0]].dtype == np.uint8:
         return (under[0], lengths)
-    columns = [name for name, parent in record.parents.items() if parent is None]
+    columns = [name.removesuffix(".lengths") for name, parent in record.parents.items() if parent is None]
     raise UnknownColumnError(
-        f"share: the key {key!r} is not a column of numbers or texts of the prepared rows{nearest(key, columns)}"
+        f"share: the key {key!r} is not a column of numbers or texts of the prepared rows{nearest(key, columns)}; "
+        f"there are {', '.join(columns)}"
     )
 
 

@@ -207,3 +207,12 @@ def test_an_index_of_the_data_serves_windows_of_any_size(folder):
 def test_a_source_in_memory_has_no_place_for_an_index():
     with pytest.raises(sf.OpError, match="the source has no files to keep it next to"):
         sf.Loader(pa.table({"x": [[1]]}), batch=sf.TokenBudget(4), index=True)
+
+
+def test_a_cut_index_is_to_be_removed(folder, tmp_path):
+    path = tmp_path / "cut.arrow"
+    len(sf.Loader(str(folder / "*.parquet"), batch=sf.Packed(32), index=path))
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(sf.ProviderError, match=r"cut\.arrow is not a lengths index, or damaged") as raised:
+        len(sf.Loader(str(folder / "*.parquet"), batch=sf.Packed(32), index=path))
+    assert str(raised.value).endswith("\n  remove the file, or name another: it is made again")
