@@ -88,7 +88,11 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
                     named.append(found[absolute_path])
     if not found:
         left_out = f" outside {excluded}" if excluded else ""
-        raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
+        expanded = [_expand(_as_path(item)) for item in items]
+        missing = "".join(_missing_folder(one) for one in expanded if not is_uri(one))
+        raise MissingSourceError(
+            f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}{missing}"
+        )
     return Found(list(found.values()), named)
 
 
@@ -424,6 +428,12 @@ def _is_special(path: str) -> bool:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
+
+
+def _missing_folder(pattern: str) -> str:
+    """Return that the folder before the wildcards of a pattern does not exist; empty if it does."""
+    folder = "/".join(_before_wildcard(pattern.split("/")))
+    return f"; {folder} does not exist{_similar(folder)}" if folder and not os.path.lexists(folder) else ""
 
 
 def _similar(path: str) -> str:

@@ -161,6 +161,7 @@ def test_the_places_of_this_python_stand_in_braces():
         ("a.pi", r"did you mean 'a\.py'"),
         ("*.parquet", "no files in"),
         ("nowhere/x.py", "nowhere does not exist either"),
+        ("pkgg/*.py", r"no files in .*pkgg/\*.py'; \S*/pkgg does not exist \(did you mean 'pkg'"),
         ("pkgg/", r"did you mean 'pkg'"),
         ("pkgg/sub/x.py", r"pkgg/sub does not exist either, and \S*pkgg does not .* \(did you mean 'pkg'"),
     ],
