@@ -10,9 +10,17 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import ops, providers
-from seqflow.curation.rules import COMPARISON, RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
+from seqflow.curation.rules import (
+    COMPARISON,
+    RULES,
+    Decontaminate,
+    Deduplicate,
+    NearDuplicates,
+    Rule,
+    columns_of,
+)
 from seqflow.curation.values import hashes, record_of, scores
-from seqflow.errors import ProviderError
+from seqflow.errors import MissingSourceError, ProviderOptionError, SeqflowError, UnknownColumnError
 from seqflow.files.interface import Range
 from seqflow.files.uris import is_uri
 from seqflow.kernels.arrays import Array
@@ -24,8 +32,9 @@ from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.source import Source, Wanted
 from seqflow.providers.store_options import STORE_OPTIONS
+from seqflow.record import Record
 from seqflow.record.arrow_types import TEXTS, is_any
-from seqflow.record.selection import Table, select_schema
+from seqflow.record.selection import Table, select_schema, selection
 
 PLACE = "place"
 KEYS = ("high", "low")
@@ -150,10 +159,9 @@ def keyed(
     chosen = tuple(kinds[name](**_as_tuples(given)) for name, given in rules.items())
     access = {name: options[name] for name in STORE_OPTIONS if name in options}
     opened = providers.open(paths, **options)
-    needed = [*dict.fromkeys(name for rule in chosen for name in rule.reads)]
-    opened = replace(opened, schema=select_schema(opened.schema, needed))
     for rule in chosen:
-        _check_columns(rule, opened.schema)
+        check_columns(rule, opened.schema)
+    opened = replace(opened, schema=select_schema(opened.schema, columns_of(chosen)))
     known = next(
         (_grams_of(rule, access) for rule in chosen if isinstance(rule, Decontaminate)),
         np.zeros(0, np.uint64),
@@ -181,18 +189,34 @@ def _names(rule: Rule) -> tuple[str, ...]:
 
 
 def _keys(table: Table, rule: Deduplicate) -> dict[str, Array]:
-    found = dict(zip(KEYS, hashes(record_of(table.select(rule.columns))), strict=True))
+    found = dict(zip(KEYS, hashes(_record_of(table, rule)), strict=True))
     if rule.score:
-        score = pa.table(table.select([rule.score])).column(0).combine_chunks()
-        found |= dict(zip(SCORE, scores(score), strict=True))
+        found |= dict(zip(SCORE, scores(_column(table, rule.score).combine_chunks()), strict=True))
+    return found
+
+
+def _record_of(table: Table, rule: Deduplicate) -> Record:
+    """Return the columns and fields that are compared, as tensors."""
+    return record_of(selection(table.schema, rule.columns).apply(table))
+
+
+def _column(table: Table, path: str) -> pa.ChunkedArray:
+    """Return a column, or a field of structs, which is null where one of these is."""
+    import pyarrow.compute as pc
+
+    chosen = pa.table(selection(table.schema, [path]).apply(table))
+    found = chosen.column(0)
+    for name in path.removeprefix(chosen.schema.names[0]).split(".")[1:]:
+        # a text has parts, too: "text.values" is all of it
+        found = pc.struct_field(found, [name]) if types.is_struct(found.type) else found
     return found
 
 
 def _tokens(table: Table, column: str) -> tuple[Array, Array]:
     """Return int64 tokens and lengths: those of lists of integers, hashes of words in lists and texts."""
-    kind = table.schema.field(column).type
-    record = record_of(table.select([column]))
-    values, lengths = f"{column}.values", record[f"{column}.lengths"]
+    found = _column(table, column)
+    kind, record = found.type, record_of(pa.table({"column": found}))
+    values, lengths = "column.values", record["column.lengths"]
     if is_text(kind):
         words = _words(record[values], lengths)
         return ops.hash_text(words.values, words.lengths), words.counts
@@ -220,21 +244,64 @@ def is_text(kind: pa.DataType) -> bool:
     return is_any(kind, TEXTS)
 
 
-def _check_columns(rule: Rule, schema: pa.Schema) -> None:
-    """Raise ProviderError if a rule cannot compare the rows of columns of these types."""
+def check_columns(rule: Rule, schema: pa.Schema) -> None:
+    """Raise ProviderOptionError about an argument of a rule if columns of a schema are not there, or of types that it
+    cannot compare.
+    """
+    of, none = type(rule).__name__, schema.empty_table()
+    for argument, names in rule.columns_by_argument.items():
+        for name in names:
+            try:
+                select_schema(schema, [name])
+            except UnknownColumnError as error:
+                raise ProviderOptionError.of(
+                    f"{of}.{argument}", f"has {name!r}, and {error.message}"
+                ) from None
     if isinstance(rule, Deduplicate):
-        if rule.score and not _is_ordered(kind := schema.field(rule.score).type):
-            raise ProviderError(
-                f"deduplicate: {rule.score!r} is {kind}, expected numbers or times to keep the highest"
+        try:
+            _record_of(none, rule)
+        except SeqflowError as error:
+            raise ProviderOptionError.of(f"{of}.columns", f"cannot be compared: {error.message}") from None
+        if rule.score and not _is_ordered(kind := _column(none, rule.score).type):
+            raise ProviderOptionError.of(
+                f"{of}.keep", f"{rule.score!r} is {kind}, expected numbers or times to keep the highest"
             )
         return
-    kind = schema.field(rule.column).type
+    kind = _column(none, rule.column).type
     is_list = types.is_list(kind) or types.is_large_list(kind)
     if is_text(kind) or (is_list and (is_text(kind.value_type) or types.is_integer(kind.value_type))):
         return
-    raise ProviderError(
-        f"{rule.name}: {rule.column!r} is {kind}, expected texts, or lists of integers or texts"
+    raise ProviderOptionError.of(
+        f"{of}.column",
+        f"{rule.column!r} is {kind}, expected texts, or lists of integers or texts",
+        "a job before this one can join the texts of structs in a list (docs/curation.md)"
+        if is_list and types.is_struct(kind.value_type)
+        else "",
     )
+
+
+def open_against(rule: Decontaminate | Deduplicate, access: Mapping[str, Any]) -> Provider:
+    """Open the other files that rows are compared with; `access` are options of a store. Raise ProviderOptionError
+    if there are none, or if they lack the columns, or have types that the rule cannot compare.
+    """
+    of = type(rule).__name__
+    against = [rule.against] if isinstance(rule.against, str) else list(rule.against)
+    columns = rule.columns if isinstance(rule, Deduplicate) else (rule.column,)
+    try:
+        found = providers.open(
+            against, columns=list(columns), **(access if any(map(is_uri, against)) else {})
+        )
+    except MissingSourceError as error:
+        raise ProviderOptionError.of(f"{of}.against", f"has nothing to read: {error}") from None
+    except UnknownColumnError as error:
+        raise ProviderOptionError.of(f"{of}.against", f"has files that do not fit: {error.message}") from None
+    try:
+        check_columns(replace(rule, keep="first") if isinstance(rule, Deduplicate) else rule, found.schema)
+    except ProviderOptionError as error:
+        raise ProviderOptionError.of(
+            f"{of}.against", f"has files that do not fit: {error.message}", error.advice
+        ) from None
+    return found
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -246,9 +313,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 def _grams_of(rule: Decontaminate, access: Mapping[str, Any]) -> Array:
     """Return the hashes of all n-grams of the evaluation sets, each once; `access` are options of a store."""
-    against = [rule.against] if isinstance(rule.against, str) else list(rule.against)
-    provider = providers.open(against, columns=[rule.column], **(access if any(map(is_uri, against)) else {}))
-    _check_columns(rule, provider.schema)
+    provider = open_against(rule, access)
     found = [np.zeros(0, np.uint64)]
     for block in provider.ahead(provider.blocks()):
         tokens, lengths = _tokens(provider.read(block), rule.column)

@@ -1,5 +1,6 @@
 """The rules of curation, as sections of a job."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
@@ -23,7 +24,8 @@ class Decontaminate:
     without blanks, such as Chinese and Thai, letter by letter."""
 
     column: str
-    """Column of texts, of lists of tokens, or of lists of words; the evaluation sets have it, too."""
+    """Column, or field of structs (`doc.text`), of texts, of lists of tokens, or of lists of words; the evaluation
+    sets have it, too."""
     against: PathText | tuple[PathText, ...]
     """Files, folders, globs and URIs of the evaluation sets."""
     ngram: int = 13
@@ -41,9 +43,9 @@ class Decontaminate:
             )
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns of the source that it reads."""
-        return (self.column,)
+    def columns_by_argument(self) -> dict[str, tuple[str, ...]]:
+        """Columns and fields of the source that it reads, by the argument that names them."""
+        return {"column": (self.column,)}
 
 
 @checked()
@@ -53,7 +55,7 @@ class Deduplicate:
     their types are. Nulls are equal to each other."""
 
     columns: tuple[str, ...]
-    """Columns that are compared, by hashes of 126 bits."""
+    """Columns, or fields of them (`messages.role`), that are compared, by hashes of 126 bits."""
     keep: str = "first"
     """Row that stays: "first" or "last" in the order of the source, or "highest:COLUMN", the first of those with the
     largest number or time in a column; nulls and NaN are less than any."""
@@ -77,9 +79,9 @@ class Deduplicate:
         return column if kind == "highest" else ""
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns of the source that it reads."""
-        return (*dict.fromkeys((*self.columns, *filter(None, [self.score]))),)
+    def columns_by_argument(self) -> dict[str, tuple[str, ...]]:
+        """Columns and fields of the source that it reads, by the argument that names them."""
+        return {"columns": self.columns, **({"keep": (self.score,)} if self.score else {})}
 
 
 @checked()
@@ -92,8 +94,8 @@ class NearDuplicates:
     """
 
     column: str
-    """Column of texts, of lists of tokens, or of lists of words. Texts are compared word by word, in lower case;
-    scripts without blanks, such as Chinese and Thai, letter by letter."""
+    """Column, or field of structs, of texts, of lists of tokens, or of lists of words. Texts are compared word by
+    word, in lower case; scripts without blanks, such as Chinese and Thai, letter by letter."""
     ngram: int = 5
     """Number of words or tokens of an n-gram."""
     bands: int | None = None
@@ -142,9 +144,9 @@ class NearDuplicates:
         return _bands_of(self.threshold)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """Columns of the source that it reads."""
-        return (self.column,)
+    def columns_by_argument(self) -> dict[str, tuple[str, ...]]:
+        """Columns and fields of the source that it reads, by the argument that names them."""
+        return {"column": (self.column,)}
 
 
 @cache
@@ -163,6 +165,15 @@ Rule = Decontaminate | Deduplicate | NearDuplicates
 RULES: tuple[type[Decontaminate], type[Deduplicate], type[NearDuplicates]]
 RULES = (Decontaminate, Deduplicate, NearDuplicates)
 """In the order in which they are applied: each one to the rows that those before have left."""
+
+
+def columns_of(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Return the columns and fields of the source that rules read, each once."""
+    return (
+        *dict.fromkeys(
+            name for rule in rules for names in rule.columns_by_argument.values() for name in names
+        ),
+    )
 
 
 def identity(rule: Rule) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import permutations
 from seqflow.errors import JobError, NetError, asked_by
 from seqflow.files.uris import is_uri, join
 from seqflow.hidden import shown
+from seqflow.job.curating import check_rules
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
@@ -63,6 +64,8 @@ def refuse(
     is not checked if it is not given. An append has damaged files of its own, which are known later.
     """
     loaders = loaders_of(loader)
+    for one in loaders.values():
+        check_rules(job, one.source)
     found = None
     for name, one in loaders.items():
         found = infer(one, name)

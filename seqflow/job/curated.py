@@ -6,6 +6,7 @@ from dataclasses import replace
 from pyarrow import types
 
 from seqflow import providers
+from seqflow.curation.rules import columns_of
 from seqflow.curation.verdicts import find_verdicts
 from seqflow.errors import JobError, ProviderError
 from seqflow.job.counts import counts_in
@@ -35,8 +36,7 @@ def opened_columns(job: Job) -> tuple[str, ...] | None:
     chosen = job.source.columns
     if chosen is None:
         return None
-    needed = dict.fromkeys(name for rule in job.rules for name in rule.reads)
-    return (*chosen, *(name for name in needed if name not in chosen))
+    return (*dict.fromkeys((*chosen, *columns_of(job.rules))),)
 
 
 def columns_of_batches(job: Job, source: Provider) -> tuple[str, ...] | None:
@@ -44,7 +44,8 @@ def columns_of_batches(job: Job, source: Provider) -> tuple[str, ...] | None:
 
     Rules compare decimals, which batches cannot have: they are left out, with a warning, if columns are not given.
     """
-    read = {name for rule in job.later_rules for name in rule.reads}
+    # partial: what a rule misspells is told later, with its line
+    read = {*select_schema(source.schema, columns_of(job.later_rules), partial=True).names}
     only = [one for one in source.schema if one.name in read and is_any_level(one.type, types.is_decimal)]
     if job.source.columns is not None or not only:
         return job.source.columns

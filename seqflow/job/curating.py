@@ -4,12 +4,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+import pyarrow as pa
+
+from seqflow.curation.keyed_rows import check_columns, open_against
+from seqflow.curation.rules import NearDuplicates
+from seqflow.errors import JobError, ProviderOptionError, UnknownColumnError
 from seqflow.files.uris import is_uri
 from seqflow.job.curated import keys_path, opened_columns
 from seqflow.job.job import Job
-from seqflow.job.opening import open_options
+from seqflow.job.opening import open_options, open_source
+from seqflow.job.reading import place_of
 from seqflow.job.sections import OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, Rows
+from seqflow.providers import Provider
 from seqflow.providers.bad_files import RAISE, BadFiles
 from seqflow.providers.store_options import STORE_OPTIONS
 
@@ -43,6 +50,37 @@ def keys_jobs(job: Job) -> list[Job]:
         # damage of these files is an error: without their rows, others would stay unnoticed
         found.append(_keys_job(job, exact.against, of, only, keys_path(job, "against"), RAISE))
     return found
+
+
+def check_rules(job: Job, source: Provider) -> None:
+    """Raise JobError, with the line, if a rule names columns or files that are not there, or columns of types that it
+    cannot compare; `source` is that of the job without its rules.
+    """
+    if not job.rules:
+        return
+    if job.output.path is not None or job.output.kind == "none":  # else `run` will be told the path
+        keys_path(job)
+    schema = source.schema if job.source.columns is None else _schema_for_rules(job)
+    access = {name: one for name, one in open_options(job.source, job).items() if name in STORE_OPTIONS}
+    for rule in job.rules:
+        try:
+            check_columns(rule, schema)
+            if not isinstance(rule, NearDuplicates) and rule.against:
+                open_against(rule, access)
+        except ProviderOptionError as error:
+            if not error.argument:
+                raise
+            place = place_of(job.file, job.overrides, f"{rule.name}.{error.argument}")
+            raise JobError(f"{place}: [{rule.name}] {error.told('job')}") from None
+
+
+def _schema_for_rules(job: Job) -> pa.Schema:
+    """Return a schema of the source with the columns that rules read; with all columns if it lacks some of them."""
+    try:
+        return open_source(replace(job.source, columns=opened_columns(job)), job).schema
+    except UnknownColumnError:
+        # not at first: other columns may be such that they cannot be read
+        return open_source(replace(job.source, columns=None), job).schema
 
 
 def _left_out(policy: BadFiles) -> BadFiles:

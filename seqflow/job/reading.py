@@ -104,6 +104,15 @@ class JobFile:
             self.fail(name, error.told("job"))
 
 
+def place_of(file: Path | None, overrides: Mapping[str, Any], name: str) -> str:
+    """Return the place of a setting of a job that has been read: `job.toml, line 7`, or `--set` with its name."""
+    try:
+        text = "" if file is None else file.read_text(encoding="utf-8")
+    except (OSError, ValueError):  # the file has gone since
+        text = ""
+    return JobFile("job" if file is None else str(file), text, Path(), overrides).place(name)
+
+
 def _without_parents(path: str) -> str:
     """Shorten `jobs/../out` to `out`, unless a symbolic link makes the two different places.
 

@@ -154,3 +154,9 @@ def test_a_row_of_an_output_is_traced(
     changed = seqflow("trace", f"{bucket.uri}/{name}", "--row", "0", *options, folder=folder)
     assert changed.returncode == 2
     assert "is not as its job has written it" in changed.stderr
+    for key in bucket.keys("traced/"):
+        if "_manifest" in key:
+            bucket.put(key, b'{"files": [')
+    cut = seqflow("trace", f"{bucket.uri}/{name}", "--row", "0", *options, folder=folder)
+    assert (cut.returncode, "Traceback" in cut.stderr) == (2, False)
+    assert "no manifest next to it names it" in cut.stderr

@@ -1,5 +1,7 @@
 """Keys of rows: equal for equal values, of any type, in any file; places that find the rows again."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +10,7 @@ import pytest
 from seqflow.curation import NearDuplicates
 from seqflow.curation.keyed_rows import keyed
 from seqflow.curation.rules import COMPARISON, identity
-from seqflow.errors import OpError, OpTypeError, ProviderError
+from seqflow.errors import OpError, OpTypeError, ProviderError, ProviderOptionError
 
 
 def key_table(path, **rules):
@@ -96,12 +98,23 @@ def test_shares_are_of_n_grams_in_the_evaluation_sets(tmp_path):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"near_duplicates": {"column": "number"}}, "near_duplicates: 'number' is int64, expected texts"),
+        (
+            {"near_duplicates": {"column": "number"}},
+            "NearDuplicates: column 'number' is int64, expected texts",
+        ),
         (
             {"deduplicate": {"columns": ["text"], "keep": "highest:text"}},
             "'text' is string, expected numbers",
         ),
         ({"deduplicate": {"columns": ["texts"]}}, "no column 'texts'"),
+        (
+            {"deduplicate": {"columns": ["text", "text.size"]}},
+            "columns has 'text.size', and text has type string",
+        ),
+        (
+            {"deduplicate": {"columns": ["text"], "against": "a.parquet", "keep": "highest:doc.size"}},
+            "keep has 'doc.size', and there is no column 'doc.size'",
+        ),
     ],
 )
 def test_columns_of_a_wrong_type_are_refused_when_opened(tmp_path, rules, message):
@@ -221,3 +234,79 @@ def test_the_lost_rows_of_a_damaged_block_are_known(tmp_path):
     path.write_bytes(content)
     found = [provider.read_kept(block) for block in provider.blocks()]
     assert [(one.table.num_rows, one.damage and one.damage.rows) for one in found] == [(30, None), (0, 30)]
+
+
+def turns(*rows):
+    """Return chats of (role, content, name)."""
+    return [
+        None if row is None else [dict(zip(("role", "content", "name"), turn, strict=True)) for turn in row]
+        for row in rows
+    ]
+
+
+CHATS = turns(
+    [("user", "a", "x"), ("bot", "b", "y")],
+    [("user", "a", "z"), ("bot", "b", None)],
+    [("user", "ab", "x"), ("bot", "", "y")],
+    [("bot", "a", "x"), ("user", "b", "y")],
+    [("user", "a", "x")],
+    [],
+    None,
+)
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_fields_of_structs_in_lists_are_compared_without_the_others(tmp_path, form):
+    path = tmp_path / f"chats.{form}"
+    if form == "parquet":
+        pq.write_table(pa.table({"messages": CHATS, "n": np.arange(7)}), path, row_group_size=2)
+    else:
+        path.write_text("".join(json.dumps({"messages": chat}) + "\n" for chat in CHATS))
+    keys = exact_keys(path, "messages.role", "messages.content")
+    assert keys[0] == keys[1]
+    assert len({*keys}) == 6
+    roles = exact_keys(path, "messages.role")
+    assert roles[0] == roles[1] == roles[2]
+    assert len({*roles}) == 5
+
+
+def test_keys_of_fields_are_the_same_whatever_other_fields_there_are(tmp_path):
+    few = [
+        None if chat is None else [{"content": one["content"], "role": one["role"]} for one in chat]
+        for chat in CHATS
+    ]
+    for name, chats in (("all", CHATS), ("few", few)):
+        pq.write_table(pa.table({"messages": chats}), tmp_path / f"{name}.parquet")
+    names = ("messages.role", "messages.content")
+    assert exact_keys(tmp_path / "all.parquet", *names) == exact_keys(tmp_path / "few.parquet", *names[::-1])
+    assert exact_keys(tmp_path / "few.parquet", *names) == exact_keys(tmp_path / "few.parquet", "messages")
+
+
+def test_rules_of_different_fields_of_one_column_do_not_mix(tmp_path):
+    words = "one two three four five six"
+    docs = [{"title": "a", "text": words, "at": 3}, {"title": "a", "text": words, "at": None}, None]
+    pq.write_table(pa.table({"doc": docs, "text": [words, words, None]}), tmp_path / "a.parquet")
+    of_fields = key_table(
+        tmp_path / "a.parquet",
+        deduplicate={"columns": ["doc.title"], "keep": "highest:doc.at"},
+        near_duplicates={"column": "doc.text", "bands": 2},
+    )
+    of_column = key_table(tmp_path / "a.parquet", near_duplicates={"column": "text", "bands": 2})
+    for name in ("band_000", "band_001"):
+        assert of_fields[name].to_pylist() == of_column[name].to_pylist()
+    high = of_fields["high"].to_pylist()
+    assert high[0] == high[1] != high[2]
+    score = of_fields["score"].to_pylist()
+    assert score[0] > score[1] == score[2]  # a field of a null is null
+
+
+@pytest.mark.parametrize(
+    ("column", "is_told_to_join"), [("messages", True), ("messages.content", True), ("n", False)]
+)
+def test_texts_of_structs_in_lists_are_no_text_of_a_row(tmp_path, column, is_told_to_join):
+    pq.write_table(pa.table({"messages": CHATS, "n": np.arange(7)}), tmp_path / "a.parquet")
+    with pytest.raises(
+        ProviderOptionError, match=rf"column '{column}' is .*, expected texts, or lists"
+    ) as caught:
+        key_table(tmp_path / "a.parquet", near_duplicates={"column": column})
+    assert ("join the texts" in str(caught.value)) is is_told_to_join

@@ -3,6 +3,7 @@
 import pytest
 
 from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates
+from seqflow.curation.rules import columns_of
 from seqflow.errors import OpError
 
 
@@ -27,9 +28,10 @@ def test_settings_that_cannot_be_are_refused(rule, settings, message):
 
 
 def test_the_column_of_the_highest_is_read_too():
-    assert Deduplicate(columns=("a", "b"), keep="highest:score").reads == ("a", "b", "score")
-    assert Deduplicate(columns=("a",), keep="highest:a").reads == ("a",)
-    assert NearDuplicates(column="text").reads == ("text",)
+    of = {"columns": ("a", "b.c"), "keep": ("score",)}
+    assert Deduplicate(columns=("a", "b.c"), keep="highest:score").columns_by_argument == of
+    assert columns_of([Deduplicate(columns=("a",), keep="highest:a"), NearDuplicates(column="a")]) == ("a",)
+    assert NearDuplicates(column="text").columns_by_argument == {"column": ("text",)}
 
 
 @pytest.mark.parametrize(

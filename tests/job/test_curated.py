@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -192,22 +194,131 @@ def test_bad_settings_are_errors_before_anything_is_written(folder, rules, messa
     assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize("columns", ["", '\ncolumns = ["row"]'])
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            '[deduplicate]\n\ncolumns = ["row", "txt"]',
+            "line {2}: .deduplicate. columns has 'txt', .*no column 'txt'",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["doc.tile"]',
+            "line {1}: .*doc has no field 'tile' .did you mean 'title'",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["text"]\nkeep = "highest:doc"',
+            "line {2}: .* keep 'doc' is struct.*expected num",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["text"]\nagainst = "no/"',
+            "line {2}: .* against has nothing to read: .*no",
+        ),
+        (
+            '[deduplicate]\ncolumns = ["doc.title"]\nagainst = "eval/"',
+            "line {2}: .* against has files .*'doc.title'",
+        ),
+        (
+            '[near_duplicates]\ncolumn = "texts"',
+            "line {1}: .near_duplicates. column has 'texts'.*did you mean 'text'",
+        ),
+        (
+            '[near_duplicates]\ncolumn = "turns.text"',
+            "line {1}: .*'turns.text' is list.*\n  a job .* join the texts",
+        ),
+        (
+            '[decontaminate]\ncolumn = "row"\nagainst = "eval/"',
+            "line {1}: .decontaminate. column 'row' is int64",
+        ),
+        (
+            '[decontaminate]\ncolumn = "doc.title"\nagainst = "eval/"',
+            "line {2}: .*against has files .*'doc.title'",
+        ),
+        (
+            '[decontaminate]\ncolumn = "text"\nagainst = "number/"',
+            "line {2}: .*against has files .*'text' is int64",
+        ),
+    ],
+)
+def test_check_plan_and_run_refuse_the_same_with_the_line(folder, rules, message, columns):
+    for path in (folder / "web" / "a.parquet", folder / "books" / "a.parquet"):
+        table = pq.read_table(path)
+        table = table.append_column("doc", pa.array([{"title": "a"}] * len(table)))
+        pq.write_table(table.append_column("turns", pa.array([[{"text": "a"}]] * len(table))), path)
+    (folder / "number").mkdir()
+    pq.write_table(pa.table({"text": [1]}), folder / "number" / "a.parquet")
+    job = job_of(folder, rules, f'paths = ["web/", "books/"]{columns}')
+    line = 4 + columns.count("\n")  # of the header of the section
+    where = (
+        re.escape(str(folder / "job.toml"))
+        + ", "
+        + re.sub(r"\{(\d)\}", lambda at: str(line + int(at[1])), message)
+    )
+    told = set()
+    for refusing in (check, plan, run):
+        with pytest.raises(JobError, match=where) as caught:
+            refusing(job)
+        told.add(str(caught.value))
+    assert len(told) == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["books", "eval", "job.toml", "number", "web"]
+
+
+def test_a_column_of_a_rule_that_is_set_elsewhere_is_told_so(folder):
+    job_of(folder)
+    job = Job.read(folder / "job.toml", {"near_duplicates.column": "texts"})
+    with pytest.raises(
+        JobError, match=r"^--set near_duplicates.column: \[near_duplicates\] column has 'texts'"
+    ):
+        check(job)
+    (folder / "job.toml").unlink()  # the lines are those of a file that has gone
+    with pytest.raises(JobError, match="column has 'texts'"):
+        check(job)
+    tables = {"source": {"paths": "web/"}, "deduplicate": {"columns": ["texts"]}, "output": {"path": "out"}}
+    with pytest.raises(JobError, match=r"^job: \[deduplicate\] columns has 'texts'"):
+        check(Job.from_dict(tables, folder))
+
+
+def test_columns_that_cannot_be_read_do_not_matter_to_rules_of_others(folder):
+    table = pq.read_table(folder / "web" / "a.parquet")
+    pq.write_table(table.append_column("a.b", table["row"]), folder / "dots.parquet")
+    job = job_of(folder, '[deduplicate]\ncolumns = ["text"]', 'paths = "dots.parquet"\ncolumns = ["row"]')
+    check(job)
+    assert run(job).filtered_by == {}
+
+
+def test_chats_are_compared_by_fields_of_their_turns(folder):
+    chats = [[("user", "a", 1), ("bot", "b", 2)], [("user", "a", 3), ("bot", "b", 4)], [("bot", "a", 1)]]
+    lines = [
+        {"row": row, "messages": [dict(zip(("role", "content", "at"), turn, strict=True)) for turn in chat]}
+        for row, chat in enumerate(chats)
+    ]
+    (folder / "chats.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    rules = '[deduplicate]\ncolumns = ["messages.role", "messages.content"]\nagainst = "old.jsonl"'
+    old = {"messages": [{"content": "a", "role": "bot"}]}
+    (folder / "old.jsonl").write_text(json.dumps(old) + "\n")
+    for columns in ("", '\ncolumns = ["row", "messages.content"]', '\ncolumns = ["row"]'):
+        run(job_of(folder, rules, f'paths = "chats.jsonl"{columns}'), overwrite=True)
+        assert rows_of(folder) == [0]
+
+
+def test_decimals_in_structs_whose_fields_are_compared_are_left_out_with_a_warning(folder, caplog):
+    docs = [{"price": Decimal("1.5")}, {"price": Decimal("1.50")}]
+    pq.write_table(pa.table({"row": [0, 1], "doc": docs}), folder / "p.parquet")
+    run(job_of(folder, '[deduplicate]\ncolumns = ["doc.price"]', 'paths = "p.parquet"'))
+    assert pq.read_table(folder / "out").to_pylist() == [{"row": 0}]
+    assert "'doc' is struct<price: decimal128(3, 2)>: rules compare it" in caplog.text
+
+
 def test_what_cannot_be_curated_is_refused(folder):
     mix = '[[mix.sources]]\npaths = "web/"\nweight = 1\n[deduplicate]\ncolumns = ["text"]\n'
     (folder / "mix.toml").write_text(mix)
     with pytest.raises(JobError, match=r"line 4: .deduplicate. compares the rows of one source"):
         Job.read(folder / "mix.toml")
-    with pytest.raises(JobError, match="has no output"):
-        run(
-            Job.from_dict(
-                {
-                    "source": {"paths": "web/"},
-                    "deduplicate": {"columns": ["text"]},
-                    "output": {"kind": "none"},
-                },
-                folder,
-            )
-        )
+    tables = {"source": {"paths": "web/"}, "deduplicate": {"columns": ["text"]}}
+    for refusing in (check, run):
+        with pytest.raises(JobError, match="has no output"):
+            refusing(Job.from_dict({**tables, "output": {"kind": "none"}}, folder))
+    check(Job.from_dict(tables, folder))  # a path may be given later
     run(job_of(folder))
     with pytest.raises(JobError, match=r"append: .decontaminate. compares all rows"):
         run(job_of(folder), append=True)
@@ -337,3 +448,18 @@ def test_an_output_whose_rows_were_compared_in_another_way_is_refused_and_made_a
             run(job_of(folder), **options)
     run(job_of(folder), overwrite=True)
     assert rows_of(folder) == STAY
+
+
+def test_the_jobs_of_the_page_find_chats_that_are_alike(folder):
+    page = (Path(__file__).parents[2] / "docs" / "curation.md").read_text(encoding="utf-8")
+    jobs = re.findall(r"```toml\n(.*?)```", page.partition("## Chats")[2], re.DOTALL)
+    chats = [(TEXTS[8], "yes"), (TEXTS[9], "yes"), (TEXTS[90].upper(), "Yes"), ("hi", "yes")]
+    turns = [[{"role": role, "content": one} for role, one in zip("ab", chat, strict=True)] for chat in chats]
+    (folder / "chats").mkdir()
+    lines = "".join(json.dumps({"messages": one, "more": 1}) + "\n" for one in turns)
+    (folder / "chats" / "a.jsonl").write_text(lines)
+    for name, job in zip(("words", "near"), jobs, strict=True):
+        (folder / f"{name}.toml").write_text(job)
+        report = run(Job.read(folder / f"{name}.toml"))
+    assert (report.filtered_by, report.too_short) == ({"near_duplicates": 1}, {"near_duplicates": 1})
+    assert pq.read_table(folder / "curated").to_pylist() == [{"messages": turns[at]} for at in (0, 1, 3)]
