@@ -42,9 +42,8 @@ class Servers:
         """Address and host name of each server, in an order that all clients share."""
         self.refusals: dict[str, str] = {}
         """For each server that has another job or other data, what it said."""
-        self._lost: set[str] = set()
-        """Servers that failed, and have not answered since: a warning tells each once, not once for each request."""
-        self._losing = threading.Lock()
+        self._lost: dict[str, float] = {}
+        """When servers failed that have not answered since: a warning tells each once, not once for each request."""
         self.failures = 0
         """Number of times that a server failed, and another one was asked."""
         self.info: Mapping[str, Any] = {}
@@ -53,16 +52,14 @@ class Servers:
 
     def lose(self, address: str, why: str) -> None:
         """Log a warning that a server has failed, unless one did since it answered."""
-        with self._losing:
-            is_new = address not in self._lost
-            self._lost.add(address)
+        now = monotonic()
+        is_new = self._lost.setdefault(address, now) is now  # of several threads, one has set it
         if is_new and len(self.addresses) > 1:
             _log.warning("served: %s: %s; the other servers are asked", address, why)
 
     def answered(self, address: str) -> None:
         """Record that a server has answered."""
-        with self._losing:
-            self._lost.discard(address)
+        self._lost.pop(address, None)
 
     def look_up(self) -> None:
         """Find the addresses of all names: a name may have several, which change as servers come and go."""

@@ -161,7 +161,10 @@ class Packed(BatchPlan):
                 raise OpError.of(f"Packed.{option}", f"has {unknown[0]!r}, which is not one of columns")
 
     def _check_share(self) -> None:
-        names = checked_columns(self.shared_with or None, "Packed", "shared_with", "columns") or ()
+        given = (
+            None if isinstance(self.shared_with, tuple | list) and not self.shared_with else self.shared_with
+        )
+        names = checked_columns(given, "Packed", "shared_with", "columns") or ()
         object.__setattr__(self, "shared_with", names)
         if self.share is None:
             for option, default in (("shared_with", ()), ("max_path", None), ("min_shared", 16)):
