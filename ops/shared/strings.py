@@ -14,8 +14,8 @@ from seqflow.kernels.arrays import Array
 Errors = Literal["strict", "replace"]
 """Treatment of bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
 
-SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-"""White space as `str.split` knows it."""
+SPACES = "\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""White space as `str.split` knows it, as a class of a regular expression."""
 
 NormalForm = Literal["NFC", "NFKC", "NFD", "NFKD"]
 LARGEST_GROWTH = {"NFC": 3, "NFD": 3, "NFKC": 11, "NFKD": 11}

@@ -151,6 +151,13 @@ def test_pieces_are_those_of_pythons_matches(pattern, most, kept, empty):
     assert pieces(*given, pattern=pattern, keep_delimiter=kept, keep_empty=empty, **options) == expected
 
 
+def test_each_white_space_of_python_cuts_and_nothing_else():
+    space = [chr(code) for code in range(0x110000) if chr(code).isspace()]
+    others = [chr(code) for code in range(0x3100) if not chr(code).isspace()]
+    assert pieces(*(f"a{one}b" for one in space)) == [["a", "b"]] * len(space)
+    assert pieces("".join(others)) == [["".join(others)]]
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", " a", "a ", " a  b \t", "a b\u3000c ", "a b c d"])
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 9])
 def test_splits_are_limited_as_those_of_str_split(text, most):
