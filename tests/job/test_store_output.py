@@ -218,3 +218,18 @@ def test_an_output_is_refused_where_the_source_would_find_it(bucket: Bucket, fol
     write_store_job(folder, bucket, rows=30, bad_rows="s3://bucket/out/bad.parquet")
     assert "bad_rows.path: 's3://bucket/out/bad.parquet' belongs to output.path" in refused(run(folder))
     assert bucket.keys() == []
+
+
+@pytest.mark.slow
+def test_the_bad_rows_of_another_output_stay_in_a_store(
+    own: StoreServer, bucket: Bucket, folder: Path
+) -> None:
+    write_store_job(folder, bucket, rows=30, bad_rows="s3://bucket/bad.parquet")
+    done(run(folder))
+    first = objects(bucket, "")
+    assert "bad.parquet" in first
+    other = run(folder, "--output", "s3://bucket/other")
+    assert "'s3://bucket/bad.parquet' has the bad rows of another output, 's3://bucket/out'" in refused(other)
+    assert {key: one for key, one in objects(bucket, "").items() if key in first} == first
+    done(run(folder, "--overwrite"))
+    assert objects(bucket, "")["bad.parquet"] == first["bad.parquet"]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from killed_jobs import write_dying_job, written_though_killed
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpError, ProviderError, UnknownColumnError
+from seqflow.job import Job, run
 
 RUNS = {12: 12, 16: 80, 200: 2000}
 """Examples by the profile's own number."""
@@ -483,3 +485,66 @@ def test_a_killed_job_writes_the_same_trees(tmp_path):
     for one in found:
         for number, places in zip(one["row"], one["rows"], strict=True):
             assert [one["tokens"][place % 16] for place in places] == rows[number]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more", [{}, {"deduplicate": {"columns": ["tokens"]}}, {"keep": "id % 3 > 0"}], ids=str
+)
+def test_workers_and_an_append_write_the_same_trees(tmp_path, more):
+    rows = [row for seed in range(2) for row in rows_of(seed, 300, letters=6, longest=12)]
+    table = table_of(rows)
+    for number in range(2):
+        part = table.slice(300 * number, 300)
+        pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=40)
+    plan = {
+        "kind": "packed",
+        "capacity": 16,
+        "rows": 2,
+        "columns": ["tokens"],
+        "share": "prefix",
+        "min_shared": 2,
+    }
+    source = {"paths": "?.parquet", "columns": ["id", "tokens"]}
+    order = {"shuffle": True, "window": "6 kB"}
+    outputs = {}
+    for name, engine in {"local": {}, "workers": {"workers": 2}}.items():
+        settings = {"source": source, "batch": plan, "order": order, "engine": engine, **more}
+        output = {"path": f"{name}/out", "part_bytes": 512}
+        job = Job.from_dict(
+            {**settings, "output": output, "net": {"net": "return tokens, pieces, id"}}, tmp_path
+        )
+        run(job)
+        outputs[name] = {path.name: path.read_bytes() for path in (tmp_path / name / "out").glob("*.parquet")}
+    assert outputs["local"] == outputs["workers"]
+    assert len(outputs["local"]) > 1
+    if "deduplicate" not in more:
+        (tmp_path / "1.parquet").rename(tmp_path / "later")
+        run(replace(job, output=replace(job.output, path=str(tmp_path / "appended" / "out"))))
+        (tmp_path / "later").rename(tmp_path / "1.parquet")
+        run(replace(job, output=replace(job.output, path=str(tmp_path / "appended" / "out"))), append=True)
+    for name in ("local", "appended")[: 2 - ("deduplicate" in more)]:
+        found = [one for row in pq.read_table(tmp_path / name / "out")["id"].to_pylist() for one in row]
+        kept = [at for at, row in enumerate(rows) if row and (more.get("keep") is None or at % 3 > 0)]
+        if "deduplicate" in more:
+            kept = [at for at in kept if rows.index(rows[at]) == at]
+        assert sorted(found) == kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_of_torch_give_the_same_trees(tmp_path, workers):
+    pytest.importorskip("torch")
+    from seqflow.torch import data_loader
+
+    pq.write_table(table_of(rows_of(5, 300, longest=12)), tmp_path / "a.parquet", row_group_size=40)
+    plan = sf.Packed(16, columns=["tokens"], share="prefix", min_shared=2, rows=2)
+    expected, loader = (
+        sf.Loader(
+            tmp_path / "a.parquet", columns=["id", "tokens"], batch=plan, shuffle=sf.Shuffle(1), window="6 kB"
+        )
+        for _ in range(2)
+    )
+    names = ("id", "tokens", "rows.values", "rows.lengths", "until", "node_lengths")
+    found = [[batch[name].tolist() for name in names] for batch in data_loader(loader, num_workers=workers)]
+    assert found == [[batch[name].tolist() for name in names] for batch in expected]
