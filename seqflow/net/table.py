@@ -1,14 +1,13 @@
-"""Nets as HTML for notebooks: a picture, then a row for each tensor in the order of the steps; no scripts."""
+"""Nets as HTML for notebooks: a row for each tensor in the order of the steps; no scripts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from seqflow.drawing.tables import breakable
-from seqflow.net.picture import is_drawn_whole
 
 if TYPE_CHECKING:
     from seqflow.net.net import Net
@@ -21,24 +20,17 @@ _RESULT, _CONSTANT = "#3fa66a", "#c08a2e"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def html(
-    net: Net,
-    specs: Mapping[str, str] | None = None,
-    notes: Sequence[str] = (),
-    to_svg: Callable[[], str] | None = None,
-) -> str:
-    """Return a net as a picture, unless it is too long, and as a table of given tensors, then steps and results.
+def html(net: Net, specs: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> str:
+    """Return a net as a table of given tensors, then steps and results.
 
-    `specs` has a line of text for each tensor; `notes` are printed below the table; `to_svg` draws the picture,
-    by default the picture of the net. Results have a green edge, constants an amber one. The text takes the colour of
-    the page, so that it is readable on light and dark pages.
+    `specs` has a line of text for each tensor; `notes` are printed below the table. Results have a green edge,
+    constants an amber one. The text takes the colour of the page, so that it is readable on light and dark pages.
     """
     specs = specs or {}
     edges = dict.fromkeys(net.constants, _CONSTANT) | dict.fromkeys(net.outputs(), _RESULT)
     count = len(net.steps)
     parts = [
         f'<div style="overflow:auto;max-height:90vh;{_FONT}">',
-        (to_svg or net.to_svg)() if is_drawn_whole(net) else "",
         '<table style="border-collapse:collapse">',
         f'<caption style="text-align:left">a net of {count} step{"s" * (count != 1)}</caption>',
         *_given(net, specs, edges),
