@@ -5,11 +5,18 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from seqflow.drawing.bars import Bar
 from seqflow.drawing.tables import breakable
 from seqflow.printable import printable
 
 _STYLE = "\n" + Path(__file__).with_name("page.css").read_text("utf-8")
+
+
+class Bar(NamedTuple):
+    """A share, from 0 to 1, its label, and its count as text."""
+
+    name: str
+    share: float
+    number: str = ""
 
 
 class Section(NamedTuple):
