@@ -151,7 +151,9 @@ def check(screenshots: Path | None) -> bool:
     with TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
         reports = make_reports(folder)
-        seconds = min(seconds_to_open(browser, reports["windows"]) for _ in range(3))  # others use the machine, too
+        seconds = min(
+            seconds_to_open(browser, reports["windows"]) for _ in range(3)
+        )  # others use the machine, too
         print(f"the report of 1,000 windows opened in {seconds:.2f} s")
         if seconds >= 1:
             found.append("the report of 1,000 windows is slow")
