@@ -53,7 +53,7 @@ REFERENCE = {
     ),
     "seqflow.torch: attention": (
         "seqflow.torch.block_diagonal_mask seqflow.torch.flex_block_mask seqflow.torch.cu_seqlens "
-        "seqflow.torch.cu_seqlens_padded seqflow.torch.position_ids seqflow.torch.check_isolation"
+        "seqflow.torch.cu_seqlens_padded seqflow.torch.position_ids"
     ),
     "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }

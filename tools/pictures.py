@@ -11,7 +11,6 @@ import pyarrow as pa
 
 import seqflow as sf
 from seqflow import ops
-from seqflow.drawing.graph import GraphNode, graph
 from seqflow.drawing.svg import THEMES, Theme, box, picture, text
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -128,18 +127,17 @@ def verdict(theme: Theme) -> str:
 
 def serving(theme: Theme) -> str:
     """Ranks ask servers for batches by their numbers: a ticket is all that a server needs."""
-    ranks, servers, batches = 3, "ab", range(6)
-    nodes = [GraphNode(f"rank {rank}", "trainer", theme.fills[0], is_target=True) for rank in range(ranks)]
-    nodes += [GraphNode(f"batch {n}", "epoch 0", theme.fills[2], is_target=True) for n in batches]
-    nodes += [GraphNode(f"server {name}", "job.toml", theme.fills[1], is_target=True) for name in servers]
-    nodes.append(GraphNode("files", "read by any server", theme.empty, is_target=True))
-    first, last = ranks + len(batches), len(nodes) - 1
-    edges = [(n % ranks, ranks + n) for n in batches]
-    edges += [(ranks + n, first + n % len(servers)) for n in batches]
-    edges += [(at, last) for at in range(first, last)]
-    title = "Tickets of three trainers to two servers"
-    words = f"batch n is asked for by rank n mod {ranks}, and made by server n mod {len(servers)}, or by any other"
-    return graph(title, words, nodes, edges, theme)
+    ranks, servers = 3, "ab"
+    colours = dict(zip(servers, theme.fills[1:], strict=False))
+    lines = [Line("trainers", [Cell("ask for", 80), Cell("batch of epoch 0", 160), Cell("made by", 80)])]
+    for number in range(6):
+        server = servers[number % len(servers)]
+        made_by = Cell(f"server {server}", 80, colours[server])
+        lines.append(
+            Line(f"rank {number % ranks}", [Cell("→", 80), Cell(number, 160, theme.fills[0]), made_by])
+        )
+    lines.append(Line("files", [Cell("", 80), Cell("job.toml, read by any server", 240, theme.empty)]))
+    return _in_lines("Tickets of three trainers to two servers", lines, theme)
 
 
 def _cells(values: Iterable[object], fill: str) -> list[Cell]:

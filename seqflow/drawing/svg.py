@@ -72,25 +72,5 @@ def text(x: float, y: float, content: object, ink: str, anchor: str = "middle", 
     return f'<text {where} fill="{ink}" text-anchor="{anchor}">{escape(str(content))}</text>'
 
 
-def curve(x: float, y: float, to_x: float, to_y: float, line: str) -> str:
-    """Return a line down from one place to another, vertical at both ends."""
-    middle = _number((y + to_y) / 2)
-    start, end = f"{_number(x)} {_number(y)}", f"{_number(to_x)} {_number(to_y)}"
-    bend = f"C{_number(x)} {middle} {_number(to_x)} {middle} {end}"
-    return f'<path d="M{start} {bend}" fill="none" stroke="{line}"/>'
-
-
-def arrow(x: float, y: float, line: str) -> str:
-    """Return the head of an arrow that points down to a place."""
-    left, right, top = _number(x - 4), _number(x + 4), _number(y - 7)
-    return f'<path d="M{left} {top} L{right} {top} L{_number(x)} {_number(y)} Z" fill="{line}"/>'
-
-
-def group(parts: Iterable[str], tooltip: str) -> str:
-    """Return elements with a tooltip."""
-    title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
-    return f"<g>{title}{''.join(parts)}</g>"
-
-
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")

@@ -41,7 +41,6 @@ class Job:
     """Order of the rows, and how much of them is in memory."""
     prepare: sections.NetSection = field(default_factory=sections.NetSection)
     """Net that runs on blocks before batches are planned."""
-    features: Mapping[str, sections.FeatureSection] = field(default_factory=dict)
     """Settings of columns, which become statements at the end of `prepare`."""
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     """Plan of the batches."""
@@ -140,7 +139,7 @@ class Job:
     def read_until_prepare(
         cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     ) -> Job:
-        """Return the job in a TOML file without its [features], [batch], [net] and [output], and without constants
+        """Return the job in a TOML file without its [batch], [net] and [output], and without constants
         whose files are not there: a vocabulary that is made of the prepared rows may be one.
         """
         return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))

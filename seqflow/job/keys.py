@@ -10,7 +10,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from seqflow.curation.rules import RULES
 from seqflow.job.sections import (
     BATCH_KINDS,
-    FeatureSection,
     MixSection,
     MixSource,
     NetSection,
@@ -39,7 +38,6 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     **{rule.name: (rule,) for rule in RULES},
     "order": (OrderSection,),
     "prepare": (NetSection,),
-    "features": (FeatureSection,),
     "batch": (),
     "net": (NetSection,),
     "output": (OutputSection,),

@@ -16,16 +16,12 @@ from seqflow.files.uris import is_uri
 from seqflow.hidden import hidden
 from seqflow.identity.differences import listed
 from seqflow.job.curated import columns_of_batches, curated, opened_columns
-from seqflow.job.features import constant_of, net_with_features
-from seqflow.job.inference import source_specs
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import share_argument
 from seqflow.job.sections import NetSection, ServedSection, SourceSection, StoreSection, keys_of
-from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.loader.epochs import EpochBatches
-from seqflow.loader.run.pipeline import empty_source
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
 from seqflow.printable import printable, printable_line
@@ -64,14 +60,13 @@ def open_batches(job: Job) -> EpochBatches:
         return open_loader(job)
     import_job_modules(job)
     sources = {one.name: open_source(one.source, job) for one in job.mix.sources}
-    first, *_ = sources.values()
     return Mix(
         sources,
         weights={one.name: one.weight for one in job.mix.sources},
         seed=job.mix.seed,
         stop=job.mix.stop,
         column=job.mix.column or None,
-        **_loader_options(job, first),
+        **_loader_options(job),
         **_totals(job),
     )
 
@@ -105,7 +100,7 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     if source is None:
         source = open_source(replace(job.source, columns=opened_columns(job)), job)
         source = curated(job, source) if job.rules else source
-    options = {**_loader_options(job, source), **_totals(job)}
+    options = {**_loader_options(job), **_totals(job)}
     return Loader(source, columns=columns_of_batches(job, source), index=index, **options)
 
 
@@ -164,21 +159,15 @@ def open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     return {"source": paths if isinstance(paths, str) else list(paths) or None, **options}
 
 
-def _loader_options(job: Job, source: Provider) -> dict[str, Any]:
-    """Return the options of a loader, except its source; that one decides which ops the features of a column need."""
+def _loader_options(job: Job) -> dict[str, Any]:
+    """Return the options of a loader, except its source."""
     sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
     memory_map = all(section.given.get("memory_map") is not False for section in sections)
-    vocabularies = {constant_of(column): column for column in job.features}
     constants = {
-        name: _constant(f"constants.{name}", file, memory_map)
-        for name, file in job.constants.items()
-        if name not in vocabularies
+        name: _constant(f"constants.{name}", file, memory_map) for name, file in job.constants.items()
     }
-    prepare = _net(job.prepare, "prepare", job.folder, constants)
-    if job.features:
-        prepare = _with_features(job, source, prepare, constants)
     return {
-        "prepare": prepare,
+        "prepare": _net(job.prepare, "prepare", job.folder, constants),
         "net": _net(job.net, "net", job.folder, constants),
         "batch": job.batch,
         "constants": constants,
@@ -222,30 +211,6 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
         raise
 
 
-def _with_features(job: Job, source: Provider, net: Net | None, constants: dict[str, Any]) -> Net:
-    """Return `prepare` with the statements of [features], and add their vocabularies to the constants."""
-    sizes = {}
-    for column, feature in job.features.items():
-        if feature.vocabulary is not None:
-            found = _vocabulary(f"features.{column}.vocabulary", feature.vocabulary, feature.min_count)
-            constants[constant_of(column)], sizes[column] = found.table, found.size
-    bound = (
-        None if net is None else net.bind(**{one: constants[one] for one in net.inputs if one in constants})
-    )
-    loader = Loader(source, columns=columns_of_batches(job, source), prepare=bound)
-    specs = source_specs(loader, SourceBounds())
-    if bound is not None:
-        specs = bound.infer(specs).among(bound.outputs(tuple(specs)))
-    return net_with_features(net, job.features, specs, sizes, empty_source(loader.recipe).dictionaries)
-
-
-def _vocabulary(name: str, file: str, min_count: int = 1) -> Vocabulary:
-    try:
-        return Vocabulary.load(file, min_count=min_count).freeze()
-    except (OpError, ProviderError) as error:
-        raise JobError(f"{name}: {error}") from None
-
-
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
     """Load a constant: the array of a `.npy` file, a vocabulary, or the bytes of a text file."""
     if Path(file).suffix.lower() in _BYTES_SUFFIXES:
@@ -254,7 +219,10 @@ def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
         except OSError as error:
             raise JobError(f"{name}: cannot read {file}: {error.strerror}") from None
     if file.endswith(".arrow"):
-        return _vocabulary(name, file).table
+        try:
+            return Vocabulary.load(file).freeze().table
+        except (OpError, ProviderError) as error:
+            raise JobError(f"{name}: {error}") from None
     try:
         found = np.load(file, mmap_mode="r" if memory_map else None)
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does

@@ -20,11 +20,9 @@ from seqflow.errors import ExpressionError, JobError, NetError, OpError, Provide
 from seqflow.files.options import secret_in
 from seqflow.files.uris import is_uri
 from seqflow.hidden import described_option, shown
-from seqflow.job.features import constant_of
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import (
     BATCH_KINDS,
-    FeatureSection,
     MixSection,
     MixSource,
     NetSection,
@@ -391,18 +389,7 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
         full = f"constants.{name}"
         files[name] = _value(file, PathText, full, job_file)
         _check_file(full, files[name], job_file)
-    for column, feature in _features(tables, job_file).items():
-        if feature.vocabulary is not None:
-            _check_file(f"features.{column}.vocabulary", feature.vocabulary, job_file)
-            files[constant_of(column)] = feature.vocabulary
     return files
-
-
-def _features(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, FeatureSection]:
-    return {
-        column: _section(FeatureSection, f"features.{column}", {f"features.{column}": table}, job_file)
-        for column, table in _table(tables, "features", job_file).items()
-    }
 
 
 def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
@@ -606,7 +593,6 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "mix": _mix,
     "prepare": partial(_transform, "prepare"),
-    "features": _features,
     "batch": _batch,
     "net": partial(_transform, "net"),
     "constants": _constants,

@@ -11,8 +11,6 @@ from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudg
 from seqflow.output import MAX_THREADS
 from seqflow.providers.formats.options import option_types
 
-_LARGEST = (1 << 63) - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSection:
@@ -179,37 +177,6 @@ class NetSection:
     def __post_init__(self) -> None:
         if self.net is not None and self.file is not None:
             raise OpError.of("net.file", "is given next to net, expected one of them")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureSection:
-    """Ids of a column of integers or texts, `c = {hash = 1_000_000}`: `c_ids` in place of its values.
-
-    The settings become statements at the end of the `prepare` net. Lists keep their lengths, `c.lengths`; a text has
-    one id.
-    """
-
-    hash: Annotated[int, in_range(1, _LARGEST), "an integer, 1 to 2**63 - 1"] | None = None
-    """Number of buckets that values are hashed into, ids from 0 on; this or `vocabulary` is required."""
-    seed: Annotated[int, in_range(0, _LARGEST), "an integer, 0 to 2**63 - 1"] = 0
-    """Seed of the hash."""
-    vocabulary: PathText | None = None
-    """File that `seqflow build-vocabulary` or `Vocabulary.save` wrote: ids 1, 2, 3, … in its order, 0 is unknown."""
-    min_count: Count = 1
-    """Smallest number of occurrences of keys in the vocabulary; rarer ones are unknown."""
-    oov: Annotated[int, in_range(0, 1 << 62), "an integer, 0 to 2**62"] = 0
-    """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
-
-    def __post_init__(self) -> None:
-        if (self.hash is None) == (self.vocabulary is None):
-            has = "neither" if self.hash is None else "both"
-            raise OpError(f"has {has} of hash and vocabulary, expected one of them")
-        if self.hash is not None and (self.min_count != 1 or self.oov):
-            raise OpError.of(
-                "features.min_count" if self.min_count != 1 else "features.oov", "needs a vocabulary"
-            )
-        if self.hash is None and self.seed and not self.oov:
-            raise OpError.of("features.seed", "needs hash, or a vocabulary with oov")
 
 
 @hides_credentials

@@ -91,18 +91,12 @@ class NetInference:
         """Return the spec of a tensor and the bound of its bytes."""
         return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
-    def to_svg(self, theme: str = "inline") -> str:
-        """Return a picture of the net, with the dtype and shape of each tensor, as `Net.to_svg`."""
-        from seqflow.net.picture import as_svg
-
-        return as_svg(self.net, theme, {name: str(spec) for name, spec in self.specs.items()})
-
     def _repr_html_(self) -> str:
         from seqflow.net.table import html
 
         notes = [f"guard: {guard}" for guard in self.guards]
         specs = {name: self.described(name) for name in self.specs}
-        return html(self.net, specs, [*notes, f"all tensors ≤ {format_bytes(self.byte_bound)}"], self.to_svg)
+        return html(self.net, specs, [*notes, f"all tensors ≤ {format_bytes(self.byte_bound)}"])
 
     def __repr__(self) -> str:
         lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]

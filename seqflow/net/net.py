@@ -240,15 +240,6 @@ class Net:
         lines = [str(step.statement) for step in self.steps if not step.is_part]
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
-    def to_svg(self, theme: str = "inline") -> str:
-        """Return a picture of the ops and the tensors between them, as SVG; for long nets only the beginning.
-
-        `theme` is as in `LoD.to_svg`. The picture of `infer(…)` also has dtypes and shapes.
-        """
-        from seqflow.net.picture import as_svg
-
-        return as_svg(self, theme)
-
     def _repr_html_(self) -> str:
         from seqflow.net.table import html
 

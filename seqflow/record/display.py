@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from seqflow.drawing.packed import MOST_MASKS, attention_blocks, packed_rows
 from seqflow.drawing.svg import INLINE
-from seqflow.drawing.tables import breakable
+from seqflow.drawing.tables import html_table
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
@@ -57,30 +57,13 @@ def as_text(record: RecordLike) -> str:
     return "\n".join(lines)
 
 
-_CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
-
-
 def as_html(record: RecordLike) -> str:
-    """Return the table as HTML, in the page's own colours, without scripts."""
+    """Return the table as HTML, in the page's own colours, without scripts, and the pictures of a packed batch."""
     rows = _rows(record)
-    shown = sum(row is not None for row in rows)
-    cells = []
-    for row in rows:
-        if row is None:
-            cells.append(f"<tr><td colspan=4>… {len(record.tensors) - shown} more tensors</td></tr>")
-            continue
-        name = f'<td style="{_CELL}padding-left:{1.2 * row.level:g}em">{breakable(row.name)}</td>'
-        others = "".join(f'<td style="{_CELL}">{breakable(text)}</td>' for text in row[2:])
-        cells.append(f"<tr>{name}{others}</tr>")
-    head = "".join(
-        f'<th scope="col" style="{_CELL}">{text}</th>'
-        for text in ("tensor", "dtype", "shape", "first values")
-    )
-    pictures = "".join(packed_pictures(record))
-    return (
-        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table>{pictures}</div>"
-    )
+    more = f"… {len(record.tensors) - sum(row is not None for row in rows)} more tensors"
+    shown = [(more, "", "", "") if row is None else ("· " * row.level + row.name, *row[2:]) for row in rows]
+    table = html_table(_title(record), ("tensor", "dtype", "shape", "first values"), shown)
+    return table + "".join(packed_pictures(record))
 
 
 def packed_pictures(record: RecordLike) -> list[str]:

@@ -18,7 +18,6 @@ from seqflow.job.planning import plan
 from seqflow.loader import BadRows, Loader, Verdict
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.net import NetInference
-from seqflow.net.picture import is_drawn_whole
 from seqflow.progress import over
 from seqflow.record import Record
 from seqflow.record.display import packed_pictures
@@ -165,8 +164,6 @@ def _bounds(specs: Mapping[str, TensorSpec]) -> str:
 
 def _net(found: NetInference) -> Iterator[str]:
     net = found.net
-    if is_drawn_whole(net):
-        yield drawing(found.to_svg())
     given = [
         (name, "constant" if name in net.constants else "input") for name in (*net.inputs, *net.constants)
     ]

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels, providers
-from seqflow.drawing.bars import Bar
 from seqflow.errors import (
     DamagedFileError,
     LodError,
@@ -26,7 +25,7 @@ from seqflow.providers.bad_files import BadFile, BadFileList
 from seqflow.providers.lenient import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
-from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
+from seqflow.report.page import Bar, Section, chart, facts, paragraph, plural, section, table
 from seqflow.report.survey import Survey
 
 Policy: TypeAlias = Literal["raise", "skip"] | None

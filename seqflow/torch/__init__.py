@@ -22,7 +22,6 @@ from seqflow.torch.attention import (
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
 from seqflow.torch.datasets import data_loader, iterable
-from seqflow.torch.isolation import check_isolation
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "block_diagonal_mask",
-    "check_isolation",
     "collate",
     "cu_seqlens",
     "cu_seqlens_padded",

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import seqflow as sf
-from seqflow.drawing.bars import Bar, bars
 from seqflow.drawing.packed import attention_blocks, packed_rows
 from seqflow.drawing.svg import THEMES
 
@@ -138,9 +137,3 @@ def test_the_attention_mask_has_a_square_for_each_document():
     assert (whole[2], one[2], two[2]) == pytest.approx((160, 80, 160 / 6), abs=0.1)
     assert all(width == height for _, _, width, height in (whole, one, two))
     assert "places that see each other: 0 to 2, 3 to 3" in svg
-
-
-def test_bars_are_as_long_as_their_shares():
-    texts, boxes = shown(bars("Fill", [Bar("padded", 0.25), Bar("packed", 1.0)], THEMES["light"]))
-    assert re.findall(r"[\d.]+%", " ".join(texts)) == ["25.00%", "100.00%"]
-    assert [one[2] / boxes[0][2] for one in boxes] == [1, 0.25, 1, 1]

@@ -46,8 +46,6 @@ def of_section(section: str, key: str, value: Any) -> dict[str, Any]:
         weight, own = (value, {}) if key == "weight" else (1, {key: value})
         sources = [{"paths": "a.parquet", "weight": weight}, {"name": "b", "paths": "a.parquet", "weight": 1}]
         return {**USUAL, "source": {}, "mix": {"sources": sources, **own}}
-    if section == "features":
-        return {**USUAL, "features": {"id": {"hash": 10, key: value}}}
     return {**USUAL, section: {**USUAL.get(section, {}), **NEEDED.get(section, {}), key: value}}
 
 

@@ -156,10 +156,8 @@ def test_a_job_has_a_page_where_its_output_is_that_of_an_earlier_one(path):
     assert facts_of(Page(report_of_job(edited, "job.toml")), "The run")["rows"] == "8"
 
 
-def test_a_job_has_its_nets_as_pictures_with_shapes_and_as_tables_with_bounds(path):
+def test_a_job_has_its_nets_as_tables_with_shapes_and_bounds(path):
     page = Page(report_of_job(job_of(path), "job.toml"))
-    picture = page.texts[page.texts.index("A net of 1 step") :]
-    assert {"tokens.lengths", "truncate", "n", "int64{rows:0..8}"} <= {*picture[: picture.index("made by")]}
     header = ["tensor", "dtype and shape", "at most", "made by"]
     _, *bounds = next(table for table in page.tables if table[0] == header)
     assert ["tokens.lengths", "int64{rows:0..8}", "64 B", "input"] in bounds
