@@ -155,10 +155,9 @@ def job_of(path, **tables):
     )
 
 
-def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(path):
+def test_a_job_has_shapes_and_the_sizes_of_its_first_batches(path):
     page = Page(report_of_job(job_of(path), "job.toml"))
     assert any("truncate(tokens.values" in cell for table in page.tables for row in table for cell in row)
-    assert "Documents in packed rows" in page.texts
     assert facts_of(page, "The run")["rows"] == "8"
     assert facts_of(page, "The first batches")["tokens"] == "34"
     assert not (path.parent / "out").exists()
