@@ -79,38 +79,6 @@ def _row(row: Any) -> str:
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
-_BLOCK = "border:1px solid rgba(128,128,128,.55);border-radius:4px;padding:2px 4px;margin:2px;"
-_FLEX = "display:inline-flex;flex-wrap:wrap;align-items:center;min-width:.6em;min-height:1.2em;"
-_FILLS = ("rgba(76,139,208,.16)", "rgba(63,166,106,.18)", "rgba(192,138,46,.20)")
-
-
 def as_html(sequence: SequenceLike) -> str:
-    """Return nested blocks: a block for each sequence, its rows inside; in the page's text colour, without
-    scripts.
-    """
-    parts = [_html(sequence[i], 1) for i in range(min(len(sequence), _SHOWN[0]))]
-    if len(sequence) > _SHOWN[0]:
-        parts.append(_more(len(sequence) - _SHOWN[0]))
-    return (
-        '<div style="font-family:ui-monospace,monospace;font-size:12px;line-height:1.4;color:inherit">'
-        f'<div style="opacity:.85">{escape(_title(sequence))}</div>'
-        f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{"".join(parts)}</div></div>'
-    )
-
-
-def _html(element: Any, depth: int) -> str:
-    if isinstance(element, np.ndarray):
-        limit = _ROWS
-        inside = [f'<span style="padding:0 4px">{escape(_row(row))}</span>' for row in element[:_ROWS]]
-    else:
-        limit = _SHOWN[min(depth, len(_SHOWN) - 1)]
-        inside = [_html(element[i], depth + 1) for i in range(min(len(element), limit))]
-    if len(element) > limit:
-        inside.append(_more(len(element) - limit))
-    fill = _FILLS[(depth - 1) % len(_FILLS)]
-    title = f"{len(element)} {'row' if isinstance(element, np.ndarray) else 'sequence'}{'s' * (len(element) != 1)}"
-    return f'<div title="{title}" style="{_BLOCK}{_FLEX}background:{fill}">{"".join(inside)}</div>'
-
-
-def _more(count: int) -> str:
-    return f'<span style="opacity:.8;padding:0 4px">… {count} more</span>'
+    """Return the title and the picture, in the page's text colour."""
+    return f'<div style="overflow-x:auto"><div>{escape(_title(sequence))}</div>{as_svg(sequence, "inline")}</div>'

@@ -1,6 +1,7 @@
-"""Generates `docs/ops/`, the reference of all ops, `docs/llms.txt` and pictures: `python -m tools.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, and pictures: `python -m tools.docs`."""
 
 import builtins
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby
@@ -12,10 +13,10 @@ from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
-from tools import llms, pictures
-from tools.ops_by_task import OPS_BY_TASK
+from tools import pictures
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
+_BY_TASK = Path(__file__).with_name("ops_by_task.toml")
 _FUNCTIONS, _NAMES = "functions", "names"
 
 
@@ -45,7 +46,7 @@ _WRITTEN = "<!-- Written by `python -m tools.docs`; do not edit. -->"
 def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
     family_of = {op.name: family for family, members in families.items() for op in members}
     tables = []
-    for given, wanted in OPS_BY_TASK.items():
+    for given, wanted in tomllib.loads(_BY_TASK.read_text("utf-8")).items():
         rows = [
             (want, ", ".join(f"[`{name}`]({family_of[name]}.md#{name})" for name in names.split()))
             for want, names in wanted.items()
@@ -168,4 +169,3 @@ if __name__ == "__main__":
     for path, text in (pages() | pictures.pictures()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    llms.INDEX.write_text(llms.index(), encoding="utf-8")

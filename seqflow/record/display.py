@@ -3,20 +3,15 @@ values.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import NamedTuple, Protocol
 
-from seqflow.drawing.packed import MOST_MASKS, attention_blocks, packed_rows
-from seqflow.drawing.svg import INLINE
-from seqflow.drawing.tables import breakable
+from seqflow.drawing.tables import html_table
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
 _SHOWN = 40
 """Largest number of tensors that are all shown; of more, the first and the last are shown."""
 _VALUES = 4
-_IGNORED = -100
-"""Label of a token without a loss."""
 
 
 class RecordLike(Protocol):
@@ -57,52 +52,12 @@ def as_text(record: RecordLike) -> str:
     return "\n".join(lines)
 
 
-_CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
-
-
 def as_html(record: RecordLike) -> str:
     """Return the table as HTML, in the page's own colours, without scripts."""
     rows = _rows(record)
-    shown = sum(row is not None for row in rows)
-    cells = []
-    for row in rows:
-        if row is None:
-            cells.append(f"<tr><td colspan=4>… {len(record.tensors) - shown} more tensors</td></tr>")
-            continue
-        name = f'<td style="{_CELL}padding-left:{1.2 * row.level:g}em">{breakable(row.name)}</td>'
-        others = "".join(f'<td style="{_CELL}">{breakable(text)}</td>' for text in row[2:])
-        cells.append(f"<tr>{name}{others}</tr>")
-    head = "".join(
-        f'<th scope="col" style="{_CELL}">{text}</th>'
-        for text in ("tensor", "dtype", "shape", "first values")
-    )
-    pictures = "".join(packed_pictures(record))
-    return (
-        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table>{pictures}</div>"
-    )
-
-
-def packed_pictures(record: RecordLike) -> list[str]:
-    """Return pictures of a packed batch: the documents of its rows with their masks, and attention; none for other
-    records.
-
-    A mask is a bool tensor of the same shape, or a tensor of labels of that shape, masked at -100.
-    """
-    ids = record.tensors.get("segment_ids")
-    if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
-        return []
-    return [packed_rows(ids, INLINE, _masks(record, ids.shape)), attention_blocks(ids[0], INLINE)]
-
-
-def _masks(record: RecordLike, shape: tuple[int, ...]) -> dict[str, Array]:
-    found = {}
-    for name, tensor in record.tensors.items():
-        if tensor.shape == shape and tensor.dtype == bool:
-            found[printable_line(name)] = tensor
-        elif tensor.shape == shape and tensor.dtype.kind == "i" and (tensor == _IGNORED).any():
-            found[f"{printable_line(name)} != {_IGNORED}"] = tensor != _IGNORED
-    return dict(islice(found.items(), MOST_MASKS))
+    more = f"… {len(record.tensors) - sum(row is not None for row in rows)} more tensors"
+    shown = [(more, "", "", "") if row is None else ("· " * row.level + row.name, *row[2:]) for row in rows]
+    return html_table(_title(record), ("tensor", "dtype", "shape", "first values"), shown)
 
 
 def _title(record: RecordLike) -> str:

@@ -1,38 +1,22 @@
-"""One HTML page: headings, tables and pictures, in the colour scheme of the reader, without scripts."""
+"""One HTML page: headings, texts and tables, in the colour scheme of the reader, without scripts."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
-from seqflow.drawing.bars import Bar
 from seqflow.drawing.tables import breakable
 from seqflow.printable import printable
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem;
-  color: #1f2328; background: #ffffff; overflow-wrap: anywhere; }
-h1 { font-size: clamp(1.2rem, 5vw, 1.6rem); } h2 { font-size: 1.2rem; margin-top: 2rem; }
-.wide { overflow-x: auto; margin: .5rem 0; }
-table { border-collapse: collapse; font-size: .9rem; overflow-wrap: break-word; }
-caption { text-align: left; font-weight: 600; padding: .5rem 0 .2rem; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; }
-tbody th { font-weight: inherit; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.short { white-space: nowrap; } nav ul { columns: 16rem; padding-left: 1.2rem; }
-table.bars, td.bar { width: 100%; } td.bar { min-width: 4rem; } table.bars th { white-space: nowrap; }
-td.bar div { height: 1.1rem; margin-top: .15rem; background: #4c8bd0; border-radius: 2px; }
-pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
-svg { display: block; margin: .5rem 0; max-width: none !important; }
-@media (max-width: 40rem) {
-  table { font-size: .85rem; } th, td { padding-right: .4rem; } td.number { padding-right: .8rem; }
-  .stacked, .stacked tbody, .stacked tr, .stacked td { display: block; } .stacked thead { display: none; }
-  .stacked tr { border-bottom: 1px solid #8886; padding: .3rem 0; } .stacked td { border: 0; padding: .1rem 0; }
-  .wide > svg { max-width: 100% !important; height: auto; }
-  .stacked td::before { content: attr(data-name) ": "; font-weight: 600; } .stacked td.number { text-align: left; }
-}
-@media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117; } }
-"""
+_STYLE = "\n" + Path(__file__).with_name("page.css").read_text("utf-8")
+
+
+class Bar(NamedTuple):
+    """A share, from 0 to 1, its label, and its count as text."""
+
+    name: str
+    share: float
+    number: str = ""
 
 
 class Section(NamedTuple):
@@ -114,11 +98,6 @@ def chart(title: str, rows: Sequence[Bar]) -> str:
         for row in rows
     )
     return f'<table class="bars"><caption>{_text(title)}</caption><tbody>{body}</tbody></table>'
-
-
-def drawing(svg: str) -> str:
-    """Return a picture in its own size, which scrolls if it is wider than the page."""
-    return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
 _SHORT = 10

@@ -1,7 +1,9 @@
 """A column of conversations: found in a schema, and the net of a first job that makes tokens and labels of it."""
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -21,40 +23,12 @@ _CHATML = ("system", "user", "assistant", "tool")
 _SHOWN, _SHOWN_LETTERS = 10, 40
 """Most roles that are told, and letters of their names."""
 
-NET = """
-[constants]
-# Replace the one that `seqflow init` writes, of bytes and the markers below, by that of your model, or learn one:
-#     seqflow train-tokenizer … --column {column}.values.{content} --special "<|im_start|>" --special "<|im_end|>"
-tokenizer = {tokenizer}
-
-[prepare]
-# Tokens of conversations, and labels: the ids of what {trained} says, and -100 for all others. The texts
-# around a turn are those of your model's chat template. Templates in Jinja are not run; the usual ones are
-#
-#     ChatML, Qwen    turn_start="<|im_start|>{{role}}\\n", turn_end="<|im_end|>\\n"
-#     Llama 3         begin="<|begin_of_text|>", turn_start="<|start_header_id|>{{role}}<|end_header_id|>\\n\\n",
-#                     turn_end="<|eot_id|>"
-#     Mistral         begin="<s>", roles=["user", "assistant"],
-#                     turn_start=["[INST]", ""], turn_end=["[/INST]", "</s>"]
-#     Gemma           begin="<bos>", turn_start="<start_of_turn>{{role}}\\n", turn_end="<end_of_turn>\\n", and its
-#                     assistant is called "model": roles=["user", "assistant"] with
-#                     turn_start=["<start_of_turn>user\\n", "<start_of_turn>model\\n"]
-#
-# Only role and content are read. Reasoning (reasoning_content) and tool_calls are columns of their own: write what
-# the model should learn of them into {content} first. For content in parts see docs/nlp.md.
-{told}net = '''
-tokens.values, tokens.lengths, labels = tokenize_chat(
-    {column}.values.{content}.values, {column}.values.{role}.values,
-    {column}.values.{content}.lengths, {column}.values.{role}.lengths, {column}.lengths,
-    tokenizer=tokenizer, roles={roles}, trained={trained},
-    turn_start={starts}, turn_end="<|im_end|>\\n")
-return tokens.values, tokens.lengths, labels
-'''
-"""
-REQUIRE = """
-# Conversations that are empty, or of which nothing is learned, are bad rows, counted by reason
-require = ["tokens.lengths > 0", "lengths_any(labels != -100, tokens.lengths)"]
-"""
+PARTS: dict[str, str] = dict(
+    re.findall(
+        r"^#: (\w+)\n(.*?)(?=^#: |\Z)", Path(__file__).with_name("parts.toml").read_text("utf-8"), re.M | re.S
+    )
+)
+"""Templates of the sections of a first job, by name."""
 
 
 class Chat(NamedTuple):
@@ -80,7 +54,7 @@ class Chat(NamedTuple):
         of_assistant = [one for one in roles if _NAMES.get(one, one) == "assistant"]
         names = [_NAMES.get(one, one) for one in roles]
         starts = [f"<|im_start|>{one}\n" for one in names] if names != roles else "<|im_start|>{role}\n"
-        return NET.format(
+        return PARTS["chat"].format(
             tokenizer=json.dumps(tokenizer),
             trained=json.dumps(of_assistant[0] if len(of_assistant) == 1 else of_assistant),
             roles=json.dumps(roles),

@@ -13,7 +13,7 @@ from pyarrow import compute
 
 from seqflow.errors import JobError
 from seqflow.files.uris import is_uri
-from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat, told_roles
+from seqflow.job.first_job.chat import PARTS, Chat, find_chat, told_roles
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.loader.run.ledger import Ledger
@@ -24,64 +24,10 @@ from seqflow.providers.bad_files import BadFileList
 from seqflow.providers.lenient import LenientReader, open_lenient
 from seqflow.record.selection import select_schema
 
-_HEAD = """\
-# Made by `seqflow init`. What comes next:
-#
-#     seqflow check {name}            each tensor, and the most bytes it can have, before any data is read
-#     seqflow run {name} --dry-run    windows, batches, fill and memory: nothing is written
-#     seqflow run {name}              writes the output; run again with --resume where it was stopped
-#
-# docs/job-keys.md has all keys.
-"""
-
-_NET = '''
-[prepare]
-# Applied to blocks of rows. A byte is a token, and 256 ends a text. With a section [constants] and in it
-# tokenizer = "tokenizer.json" a tokenizer does it:   ids, n = tokenize({0}.values, {0}.lengths, tokenizer)
-net = """
-ids, n = bytes_to_tokens({0}.values, {0}.lengths, end=256)
-tokens.values, tokens.lengths, _ = split_sequences(ids, n, chunk=2048)
-return tokens.values, tokens.lengths
-"""
-'''
-
 Setting = tuple[str, str]
 """A line of a section, and its purpose."""
 
-_ORDER: list[Setting] = [
-    ("# shuffle = true", "rows in a random order; `seed` decides which"),
-    ('window = "64 MiB"', "how much is shuffled and packed together, and most of the memory"),
-]
-_PACKED: list[Setting] = [
-    ('kind = "packed"', "sequences side by side in full rows; others: rows, tokens, buckets"),
-    ("capacity = 2048", "tokens of a row; longer sequences are cut into pieces"),
-    ("rows = 64", "rows of a batch"),
-]
-_ROWS: list[Setting] = [
-    ('kind = "rows"', "no column is a list of integers, or a long text: so many rows are a batch"),
-    ("n = 256", "rows of a batch"),
-]
-_OUTPUT: list[Setting] = [
-    ('path = "{0}"', "relative to this file: a folder of part files and a manifest"),
-    ('kind = "parquet"', "or arrow"),
-    ('# part_bytes = "64 MiB"', "how much of the source a killed run loses at most; 512 MiB if not given"),
-]
-_BAD_ROWS: list[Setting] = [
-    (
-        'policy = "quarantine"',
-        "rows with nulls, or that cannot be read, are counted and set aside; or raise, skip",
-    ),
-    ('path = "{0}-bad.parquet"', "where they are written, with file, row and reason"),
-]
-_CHAT: list[Setting] = [
-    *_PACKED,
-    ('columns = ["tokens", "labels"]', "cut and packed alike"),
-    ("fills = {labels = -100}", "what fills up a row: 0 where nothing is given"),
-    ("first_fills = {labels = -100}", "the first of each piece: no token of another one predicts it"),
-]
-_BAD_FILES: list[Setting] = [
-    ('policy = "skip"', "damaged files are left out, counted and listed; or raise, quarantine"),
-]
+
 _TOKENS, _TEXTS = ("tokens", "input_ids", "token_ids", "ids"), ("text", "content", "bytes")
 """Usual names of columns of tokens, and of texts: they are preferred to others."""
 _LONG = 32
@@ -172,23 +118,26 @@ def starting_job(
     tokenizer = folder / "tokenizer.json" if chat else None
     roles = _roles(seen.table, chat) if chat else {}
     parts = [
-        _HEAD.format(name=printable_line(job.name)),
-        REQUIRE if chat else "",
+        PARTS["head"].format(name=printable_line(job.name)),
+        PARTS["require"] if chat else "",
         _section("source", settings),
-        _section("order", _ORDER),
+        _section("order", _settings("order")),
     ]
     if chat:
         parts.append(chat.net(roles, "tokenizer.json"))
     elif of == "text":
-        parts.append(_NET.format(column))
-    parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
+        parts.append(PARTS["text"].format(column))
+    batch = _settings("rows" if column is None else "packed")
+    parts.append(_section("batch", [*batch, *_settings("chat_batch")] if chat else batch))
     free = ("out", *(f"out-{number}" for number in range(2, 1000)))  # another job may have filled `out`
     path = next((name for name in free if not (folder / name).exists()), free[-1])
-    output = [(setting.format(path), purpose) for setting, purpose in _OUTPUT]
-    bad_rows = [(setting.format(job.stem), purpose) for setting, purpose in _BAD_ROWS]  # each job has its own
-    parts += [_section("output", output), _section("bad_rows", bad_rows)]
+    # each job has bad rows of its own
+    parts += [
+        _section("output", _settings("output", path)),
+        _section("bad_rows", _settings("bad_rows", job.stem)),
+    ]
     if source.bad_files.leaves_out:
-        parts.append(_section("bad_files", _BAD_FILES))
+        parts.append(_section("bad_files", _settings("bad_files")))
     return Start("".join(parts), seen, tokenizer, told_roles(roles))
 
 
@@ -216,6 +165,12 @@ def _roles(table: pa.Table, chat: Chat) -> dict[str, int]:
 
 def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _settings(part: str, *values: str) -> list[Setting]:
+    """Return the lines of a part, in which `values` are filled in."""
+    rows = (line.partition("  # ") for line in PARTS[part].splitlines())
+    return [(setting.format(*values) if values else setting, purpose) for setting, _, purpose in rows]
 
 
 def _section(name: str, settings: Sequence[Setting]) -> str:
