@@ -1,4 +1,4 @@
-"""One HTML page: headings, tables and pictures, in the colour scheme of the reader, without scripts."""
+"""One HTML page: headings, texts and tables, in the colour scheme of the reader, without scripts."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -98,11 +98,6 @@ def chart(title: str, rows: Sequence[Bar]) -> str:
         for row in rows
     )
     return f'<table class="bars"><caption>{_text(title)}</caption><tbody>{body}</tbody></table>'
-
-
-def drawing(svg: str) -> str:
-    """Return a picture in its own size, which scrolls if it is wider than the page."""
-    return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
 _SHORT = 10
