@@ -17,7 +17,7 @@ LIST_VIEWS: tuple[Predicate, ...] = (types.is_list_view, types.is_large_list_vie
 LISTS: tuple[Predicate, ...] = (types.is_list, types.is_large_list, *LIST_VIEWS, types.is_fixed_size_list)
 
 _KNOWN: dict[tuple[int, tuple[Predicate, ...]], bool] = {}
-"""Answers of `is_any`: predicates look at the id of a type only. Files of a few rows ask about each of their columns."""
+"""Answers of `is_any`: predicates look at the id of a type only; small files ask again about each column."""
 
 
 def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
