@@ -1,7 +1,6 @@
 """The part of a report about a source."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -360,14 +359,17 @@ def _column(record: Record, name: str) -> list[list[Array]]:
     levels: list[Array] = []
     while parent is not None:
         levels.insert(0, record[parent])
-        parent = record.parents[parent]
-    edges = np.arange(min(record.num_rows, _ROWS) + 1)
+        name, parent = parent, record.parents[parent]
+    index = record.shares.get(name)
+    firsts = np.arange(min(record.num_rows, _ROWS)) if index is None else record[index][:_ROWS]
+    lasts = firsts + 1
     for level in levels[:-1]:
-        edges = kernels.lengths_to_offsets(level)[edges]
+        offsets = kernels.lengths_to_offsets(level)
+        firsts, lasts = offsets[firsts], offsets[lasts]
     starts = kernels.lengths_to_offsets(levels[-1]).tolist()
     return [
         [values[starts[at] : starts[at + 1]] for at in range(first, min(last, first + _ELEMENTS))]
-        for first, last in pairwise(edges.tolist())
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
     ]
 
 
