@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 import seqflow as sf
-from seqflow.drawing.bars import Bar, bars
-from seqflow.drawing.svg import THEMES
+from seqflow.drawing.svg import THEMES, box, picture, text
 
 CAPACITY, ROWS = 2048, 64
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+_WIDTH, _HEIGHT, _GAP, _MARGIN, _CHAR = 360, 26, 8, 8, 8
 
 
 def documents():
@@ -79,6 +79,25 @@ def main():
         write(fills, len(texts), table["tokens"].nbytes)
 
 
+def bars(title, shares, theme):
+    """A picture of shares by name: the rest of each bar is empty."""
+    left = max(map(len, shares)) * _CHAR + 2 * _MARGIN
+    right = left + _WIDTH + 9 * _CHAR
+    parts = [text(_MARGIN, _MARGIN + 14, title, theme.ink, "start")]
+    for number, (name, share) in enumerate(shares.items()):
+        top = _MARGIN + (number + 1) * (_HEIGHT + _GAP)
+        middle = top + _HEIGHT / 2 + 4.5
+        parts += [
+            text(left - _MARGIN, middle, name, theme.ink, "end"),
+            box(left, top, _WIDTH, _HEIGHT, theme.empty, theme.line, dashed=True),
+            box(left, top, _WIDTH * share, _HEIGHT, theme.fills[number % len(theme.fills)], theme.line),
+            text(right - _MARGIN, middle, f"{share:.2%}", theme.ink, "end"),
+        ]
+    words = "; ".join(f"{name} {share:.2%}" for name, share in shares.items())
+    width = max(right, len(title) * _CHAR + 2 * _MARGIN)
+    return picture(width, (len(shares) + 1) * (_HEIGHT + _GAP) + 2 * _MARGIN, title, words, parts)
+
+
 def write(fills, count, size):
     PICTURES.mkdir(exist_ok=True)
     words = sf.Sequence(
@@ -87,8 +106,7 @@ def write(fills, count, size):
     title = f"Tokens that are not padding, {count:,} documents"
     for theme in ("light", "dark"):
         (PICTURES / f"values-{theme}.svg").write_text(words.to_svg(theme))
-        rows = [Bar(*row) for row in fills.items()]
-        (PICTURES / f"fill-{theme}.svg").write_text(bars(title, rows, THEMES[theme]))
+        (PICTURES / f"fill-{theme}.svg").write_text(bars(title, fills, THEMES[theme]))
     facts = {
         "command": "python benchmarks/fill.py --pictures",
         "python": platform.python_version(),

@@ -10,7 +10,6 @@ import numpy as np
 
 from seqflow.errors import ExpressionError, OpError, OpMemoryError, OpTypeError, SeqflowError
 from seqflow.expression import Expression, functions, parser
-from seqflow.expression.derivatives import FORMULAS
 from seqflow.expression.functions import FAILURES, Function, by_name, table
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef, get, register
@@ -90,12 +89,11 @@ def _claims_of(name: str) -> Claims:
 
 def _gradients_of(row: Function) -> Gradients:
     """Return the formulas of the operands' gradients; each of several is summed to the shape of its operand."""
-    formulas = FORMULAS.get(row.name)
-    if formulas is None:
+    if not row.derivatives:
         return NoDerivative("it is piecewise constant")
     written = {
         name: re.sub(r"\b([dr])\b", lambda found: "d.result" if found[1] == "d" else "out.result", text)
-        for name, text in formulas.items()
+        for name, text in row.derivatives.items()
     }
     if row.arity == 1 and not row.strong:
         return written

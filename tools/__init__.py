@@ -1,1 +1,1 @@
-"""Scripts that write `docs/ops/`, `docs/llms.txt` and stubs from the registry; not part of the package."""
+"""Scripts that write `docs/ops/` and stubs from the registry; not part of the package."""

@@ -1,4 +1,4 @@
-"""Generates `docs/ops/`, the reference of all ops, `docs/llms.txt` and pictures: `python -m tools.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, and pictures: `python -m tools.docs`."""
 
 import builtins
 import tomllib
@@ -13,7 +13,7 @@ from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
-from tools import llms, pictures
+from tools import pictures
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
 _BY_TASK = Path(__file__).with_name("ops_by_task.toml")
@@ -169,4 +169,3 @@ if __name__ == "__main__":
     for path, text in (pages() | pictures.pictures()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    llms.INDEX.write_text(llms.index(), encoding="utf-8")

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seqflow as sf
-from seqflow.job import Job
+from seqflow.job import Job, run
+from seqflow.job.last_verdict import save_verdict
 from seqflow.report.report import report_of_job, report_of_path
 from seqflow.signature import Described, OwnRows
 
@@ -26,17 +27,23 @@ pre { overflow-x: auto; }
 
 
 def make_reports(folder: Path) -> dict[str, Path]:
-    """Reports of a job with all that one can have, of a small job for the documentation, and of two files."""
+    """Reports of a job with all that one can have, of a small job for the documentation, of one with 1,000 windows
+    and sequences that rows share, and of a faulty file.
+    """
     job = folder / "conversations.html"
     job.write_text(report_of_job(_job(folder), "conversations.toml", batch=32).page, encoding="utf-8")
     example = folder / "example.html"
     packed = Job.read(
-        ROOT / "examples" / "pack_source.toml", {"source.paths": [str(ROOT / "seqflow" / "**" / "*.py")]}
+        ROOT / "examples" / "pack_source.toml",
+        {"source.paths": [str(ROOT / "seqflow" / "**" / "*.py")], "output.path": str(folder / "packed")},
     )
+    _run(packed)
     example.write_text(report_of_job(packed, "examples/pack_source.toml").page, encoding="utf-8")
+    windows = folder / "windows.html"
+    windows.write_text(report_of_job(_windows(folder), "windows.toml").page, encoding="utf-8")
     faulty = folder / "faulty.html"
     faulty.write_text(report_of_path(str(_faulty_lines(folder)), batch=32).page, encoding="utf-8")
-    return {"job": job, "example": example, "path": faulty}
+    return {"job": job, "example": example, "windows": windows, "path": faulty}
 
 
 def _job(folder: Path) -> Job:
@@ -87,6 +94,32 @@ def _job(folder: Path) -> Job:
         "bad_rows": {"policy": "skip"},
         "output": {"kind": "none"},
     })  # fmt: skip
+
+
+def _windows(folder: Path) -> Job:
+    """A job of 1,000 windows that has run, whose rows share the histories of users."""
+    users = np.repeat(np.arange(2000), 5)
+    lengths = np.repeat([[n % 40, 40 - n % 40] for n in range(1000)], 5)  # 200 ids in each 10 rows
+    histories = [list(range(user, user + n)) for user, n in zip(users, lengths, strict=True)]
+    pq.write_table(
+        pa.table({"user": users, "history": histories}), folder / "users.parquet", row_group_size=10
+    )
+    job = Job.from_dict({
+        "source": {"paths": [str(folder / "users.parquet")]},
+        "order": {"window": 10 * (8 + 8) + 200 * 8},
+        "share": {"history": "user"},
+        "batch": {"kind": "rows", "n": 10},
+        "output": {"path": str(folder / "windows")},
+    })  # fmt: skip
+    _run(job)
+    return job
+
+
+def _run(job: Job) -> None:
+    """Run a job, as the command does with `--verdict`."""
+    verdict = run(job).verdict
+    assert verdict is not None
+    save_verdict(job, verdict)
 
 
 def _faulty_lines(folder: Path) -> Path:

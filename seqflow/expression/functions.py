@@ -12,7 +12,8 @@ agree about a function, it does what they do. The choices in other cases:
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,11 @@ class Function:
     """Whether it returns floats for floats but is piecewise constant, so that no gradient flows through it."""
     of_two: str = ""
     """Name of a faster function that is equal to it if the second operand is the integer 2."""
+    derivatives: Mapping[str, str] = field(default_factory=dict)
+    """Expressions for the gradients of operands, in which `d` is the gradient that arrives at the result, `r` is the
+    result, and operands have their names; none for a function that is piecewise constant. If operands are equal,
+    `maximum` and `minimum` give each one half; a NaN in x gets all. `abs` and `relu` give 0 at 0; `clip` gives the
+    gradient to the bound that replaced x."""
 
     @property
     def arity(self) -> int:
@@ -400,166 +406,46 @@ def _erf(x: Any, *, out: Array) -> None:
     np.copyto(out, result.reshape(np.shape(x)), casting="same_kind")
 
 
-def _row(
-    name: str,
-    parameters: str,
-    rule: Rule,
-    kernel: Kernel,
-    formula: str,
-    doc: str,
-    aliases: str = "",
-    **more: Any,
-) -> Function:
-    return Function(
-        name, tuple(parameters.split()), rule, kernel, formula, doc, tuple(aliases.split()), **more
-    )
-
-
-def _fixed(name: str, aliases: str = "") -> Function:
-    dtype = np.dtype(name)
-    doc = f"Cast to {name}: floats are truncated towards zero, integers wrap around."
-    if dtype.kind == "f":
-        doc = f"Cast to {name}."
-    if dtype.kind == "b":
-        doc = "Cast to bool: whether x is not 0."
-    return _row(name, "x", lambda dtypes: dtype, _cast, f"{name} x", doc, aliases, strong=True)
-
-
 _WRAPS: frozenset[Kernel] = frozenset(
     (np.absolute, np.negative, np.square, np.add, np.subtract, _rsub, np.multiply, np.floor_divide, np.power,
      np.left_shift)
 )  # fmt: skip
 """Kernels that wrap around for integers."""
 
-table: tuple[Function, ...] = (
-    _row("abs", "x", number, np.absolute, "|x|", "The absolute value.", "absolute"),
-    _row("acos", "x", floating, np.arccos, "arccos x", "The inverse cosine, in radians; NaN beyond ±1.", "arccos"),
-    _row("acosh", "x", floating, np.arccosh, "arcosh x", "The inverse hyperbolic cosine; NaN below 1.", "arccosh"),
-    _row("asin", "x", floating, np.arcsin, "arcsin x", "The inverse sine, in radians; NaN beyond ±1.", "arcsin"),
-    _row("asinh", "x", floating, np.arcsinh, "arsinh x", "The inverse hyperbolic sine.", "arcsinh"),
-    _row("atan", "x", floating, np.arctan, "arctan x", "The inverse tangent, in radians.", "arctan"),
-    _row("atanh", "x", floating, np.arctanh, "artanh x", "The inverse hyperbolic tangent; NaN beyond ±1.", "arctanh"),
-    _row("ceil", "x", same, _rounding(np.ceil), "⌈x⌉", "The least whole number that is not below x.", has_steps=True),
-    _row("cos", "x", floating, np.cos, "cos x", "The cosine of x radians."),
-    _row("cosh", "x", floating, np.cosh, "cosh x", "The hyperbolic cosine."),
-    _row("erf", "x", floating, _erf, "2/√π ∫₀ˣ exp(−t²) dt", "The error function."),
-    _row("exp", "x", floating, np.exp, "eˣ", "The exponential."),
-    _row("expm1", "x", floating, np.expm1, "eˣ − 1", "The exponential less 1, accurate near 0."),
-    _row(
-        "floor", "x", same, _rounding(np.floor), "⌊x⌋",
-        "The greatest whole number that is not above x.", has_steps=True,
-    ),
-    _row("log", "x", floating, np.log, "ln x", "The natural logarithm; −inf at 0, NaN below."),
-    _row("log10", "x", floating, np.log10, "log₁₀ x", "The logarithm to base 10; −inf at 0, NaN below."),
-    _row("log1p", "x", floating, np.log1p, "ln(1 + x)", "The natural logarithm of 1 + x, accurate near 0."),
-    _row("neg", "x", number, np.negative, "−x", "The negative.", "negative", operator="-"),
-    _row("reciprocal", "x", floating, np.reciprocal, "1 / x", "The reciprocal, for integers as well."),
-    _row(
-        "round", "x", same, _rounding(np.rint), "x rounded",
-        "The nearest whole number, halves to even.", "rint", has_steps=True,
-    ),
-    _row("rsqrt", "x", floating, _rsqrt, "1 / √x", "The reciprocal of the square root."),
-    _row("sign", "x", number, np.sign, "−1, 0 or 1", "The sign; NaN of NaN.", has_steps=True),
-    _row("sin", "x", floating, np.sin, "sin x", "The sine of x radians."),
-    _row("sinh", "x", floating, np.sinh, "sinh x", "The hyperbolic sine."),
-    _row("sqrt", "x", floating, np.sqrt, "√x", "The square root; NaN below 0."),
-    _row("square", "x", number, np.square, "x²", "The square."),
-    _row("tan", "x", floating, np.tan, "tan x", "The tangent of x radians."),
-    _row("tanh", "x", floating, np.tanh, "tanh x", "The hyperbolic tangent."),
-    _row(
-        "trunc", "x", same, _rounding(np.trunc), "x cut at its point",
-        "The whole part: rounded towards 0.", has_steps=True,
-    ),
-    _row("relu", "x", number, _relu, "max(x, 0)", "The larger of x and 0."),
-    _row("sigmoid", "x", floating, _sigmoid, "1 / (1 + e⁻ˣ)", "The logistic function."),
-    _row("add", "x y", number, np.add, "x + alpha · y", "The sum.", operator="+", alpha=1),
-    _row("sub", "x y", number, np.subtract, "x − alpha · y", "The difference.", "subtract", operator="-", alpha=1),
-    _row("rsub", "x y", number, _rsub, "y − alpha · x", "The difference, its operands swapped.", alpha=0),
-    _row("mul", "x y", number, np.multiply, "x · y", "The product.", "multiply", operator="*"),
-    _row(
-        "div", "x y", floating, np.true_divide, "x / y",
-        "The quotient, a float for integers as well.", "divide true_divide", operator="/",
-    ),
-    _row(
-        "floor_divide", "x y", number, np.floor_divide, "⌊x / y⌋",
-        "The quotient rounded down; an integer divided by zero is an error.",
-        operator="//", divides=True, has_steps=True,
-    ),
-    _row(
-        "remainder", "x y", number, np.remainder, "x − y · ⌊x / y⌋",
-        "What floor_divide leaves, with the sign of y; an integer divided by zero is an error.", "mod",
-        operator="%", divides=True,
-    ),
-    _row(
-        "fmod", "x y", number, np.fmod, "x − y · trunc(x / y)",
-        "What truncated division leaves, with the sign of x; an integer divided by zero is an error.", divides=True,
-    ),
-    _row(
-        "pow", "x y", number, np.power, "xʸ",
-        "The power; an integer to a negative integer power is an error.", "power", operator="**", of_two="square",
-    ),
-    _row("atan2", "x y", floating, np.arctan2, "arctan(x / y)", "The angle, in radians, of (y, x).", "arctan2"),
-    _row(
-        "logaddexp", "x y", floating, np.logaddexp, "ln(eˣ + eʸ)",
-        "The logarithm of a sum of exponentials, without overflow.",
-    ),
-    _row("maximum", "x y", same, np.maximum, "max(x, y)", "The larger; NaN where either is NaN.", "max"),
-    _row("minimum", "x y", same, np.minimum, "min(x, y)", "The smaller; NaN where either is NaN.", "min"),
-    _row("clip", "x low high", same, _clip, "min(max(x, low), high)", "x kept between low and high.", "clamp"),
-    _row(
-        "where", "condition x y", branches, _where, "x or y", "x where the condition is not 0, else y.",
-        kinds="biufcmMSU",
-    ),
-    _row("equal", "x y", truth, np.equal, "x = y", "Whether x equals y.", "eq", operator="=="),
-    _row("not_equal", "x y", truth, np.not_equal, "x ≠ y", "Whether x differs from y.", "ne", operator="!="),
-    _row("less", "x y", truth, np.less, "x < y", "Whether x is below y.", "lt", operator="<"),
-    _row("less_equal", "x y", truth, np.less_equal, "x ≤ y", "Whether x is not above y.", "le", operator="<="),
-    _row("greater", "x y", truth, np.greater, "x > y", "Whether x is above y.", "gt", operator=">"),
-    _row("greater_equal", "x y", truth, np.greater_equal, "x ≥ y", "Whether x is not below y.", "ge", operator=">="),
-    _row("logical_and", "x y", truth, np.logical_and, "x ∧ y", "Whether neither is 0."),
-    _row("logical_or", "x y", truth, np.logical_or, "x ∨ y", "Whether one of both is not 0."),
-    _row("logical_xor", "x y", truth, np.logical_xor, "x ⊻ y", "Whether exactly one is not 0."),
-    _row("logical_not", "x", truth, np.logical_not, "¬x", "Whether x is 0."),
-    _row("isnan", "x", truth, np.isnan, "x is NaN", "Whether x is NaN."),
-    _row("isfinite", "x", truth, np.isfinite, "|x| < inf", "Whether x is neither infinite nor NaN."),
-    _row(
-        "bitwise_and", "x y", integer, np.bitwise_and, "x & y", "Bits that both have; of bools: both.", "and",
-        operator="&", kinds="biu",
-    ),
-    _row(
-        "bitwise_or", "x y", integer, np.bitwise_or, "x | y", "Bits that either has; of bools: either.", "or",
-        operator="|", kinds="biu",
-    ),
-    _row(
-        "bitwise_xor", "x y", integer, np.bitwise_xor, "x ^ y", "Bits that one of both has; of bools: one.", "xor",
-        operator="^", kinds="biu",
-    ),
-    _row(
-        "bitwise_not", "x", integer, np.invert, "~x", "All bits flipped; of bools: not.", "invert",
-        operator="~", kinds="biu",
-    ),
-    _row(
-        "lshift", "x y", shifted, np.left_shift, "x · 2ʸ", "Bits moved left by y; 0 beyond the width of the dtype.",
-        "left_shift", operator="<<", kinds="biu",
-    ),
-    _row(
-        "rshift", "x y", shifted, np.right_shift, "⌊x / 2ʸ⌋",
-        "Bits moved right by y; 0, or −1 of a negative x, beyond the width of the dtype.",
-        "right_shift", operator=">>", kinds="biu",
-    ),
-    _fixed("bool", "torch.bool"),
-    _fixed("int8"),
-    _fixed("int16"),
-    _fixed("int32", "torch.int"),
-    _fixed("int64", "int torch.long"),
-    _fixed("uint8"),
-    _fixed("uint16"),
-    _fixed("uint32"),
-    _fixed("uint64"),
-    _fixed("float16", "torch.half"),
-    _fixed("float32", "torch.float"),
-    _fixed("float64", "torch.double"),
-)  # fmt: skip
+_RULES = {rule.__name__: rule for rule in (same, number, floating, integer, shifted, branches, truth)}
+_KERNELS: Mapping[str, Kernel] = {
+    **{f"rounding {name}": _rounding(getattr(np, name)) for name in ("ceil", "floor", "rint", "trunc")},
+    "cast": _cast,
+    "clip": _clip,
+    "erf": _erf,
+    "relu": _relu,
+    "rsqrt": _rsqrt,
+    "rsub": _rsub,
+    "sigmoid": _sigmoid,
+    "where": _where,
+}
+"""Kernels of our own; others are those of NumPy of that name."""
+
+
+def _row(
+    name: str, parameters: str, dtype: str, kernel: str, formula: str, doc: str, aliases: str, operator: str,
+    options: str, derivatives: str,
+) -> Function:  # fmt: skip
+    """Return the function of a line; its dtype is that of a rule, or always the same."""
+    flags = (option.partition("=") for option in options.split())
+    more: dict[str, Any] = {key: int(value) if value.isdigit() else value or True for key, _, value in flags}
+    pairs = (one.partition(": ") for one in derivatives.split("; ") if one)
+    return Function(
+        name, tuple(parameters.split()), _RULES.get(dtype) or (lambda dtypes: np.dtype(dtype)),
+        _KERNELS.get(kernel) or getattr(np, kernel), formula, doc, tuple(aliases.split()), operator or None,
+        derivatives={operand: text for operand, _, text in pairs}, **more,
+    )  # fmt: skip
+
+
+with Path(__file__).with_name("functions.txt").open(encoding="utf-8") as _lines:
+    next(_lines)
+    table: tuple[Function, ...] = tuple(_row(*line.removesuffix("\n").split("\t")) for line in _lines)
+"""The lines of `functions.txt`, whose columns are separated by tabs."""
 
 by_name: dict[str, Function] = {name: row for row in table for name in (row.name, *row.aliases)}
 """Rows by names and aliases."""

@@ -21,7 +21,7 @@ from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import PlannedPart, make_parts
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
-from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
+from seqflow.output.attempt_folders import new_name
 from seqflow.output.progress_file import Change
 from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.workers import in_order, open_engine
@@ -192,23 +192,23 @@ class JobRun:
         """Make all parts with the workers of an engine, and take their files in order."""
         output, total = self._output, self._total_rows()
         start, measured = self._place(), loader.pipeline.unmeasured()
-        with self._folders(loader.index if measured is not None else None) as (name, folders):
-            setup = setup_of(self._job, loader, name, folders)
+        with self._folders() as (name, folders):
+            setup = setup_of(self._job, loader, name, folders, measures=measured is not None)
             with open_engine(self._job.engine, setup) as engine:
                 tasks = map(self._numbered, tasks_of(loader, self._plan(), self._part))
                 # in order, although workers finish in any: places and counts are those of consecutive parts
                 for task, made in in_order(engine, tasks, lambda task: task.name):
-                    if isinstance(folders.parts, StoreAttempts):
-                        made = made.fetched(folders.parts, folders)
                     add_counts(stats, made.counts)
                     self._handler.first = self._handler.first or made.first_bad
                     state = self._state_behind(task.part, made)
                     batches = Batches(start, state["batch"] if task.part.is_full else None)
-                    if made.bad_rows is not None:
-                        self._bad_rows.adopt(made.bad_rows, batches)
+                    if (bad_rows := made.bad_rows) is not None:
+                        if isinstance(folders.parts, StoreAttempts) and folders.bad_rows is not None:
+                            bad_rows = folders.parts.fetch(bad_rows, folders.bad_rows)
+                        self._bad_rows.adopt(bad_rows, batches)
                     output.adopt(made.files, made.schema, batches)
-                    if measured is not None and made.lengths is not None:
-                        measured.add_saved(made.lengths.path)
+                    if measured is not None:
+                        measured.add_measured(made.lengths)
                     if task.part.is_full:
                         self._advance(task.part.number + 1, stats, state)
                         start = self._place()
@@ -224,24 +224,15 @@ class JobRun:
         return replace(task, first_file=self._output.num_files + parts_before * self._output.layout.threads)
 
     @contextmanager
-    def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
-        """Provide a name of this run for its workers, and the folders in which they write; remove them at the end.
-
-        The workers measure lengths if an `index` has to be made.
-        """
+    def _folders(self) -> Iterator[tuple[str, Folders]]:
+        """Provide a name of this run for its workers, and the folders in which they write; remove them at the end."""
         name, target = new_name(), self._output.target
         parts = None if target is None else target.attempts_folder(name)
         bad_rows = self._bad_rows.attempts_folder(name)
-        lengths = None
-        if index is not None:
-            lengths = attempts_beside(index, name)
-            # left by a run that was killed
-            remove_attempts_beside(index)
-            lengths.mkdir(parents=True)
         try:
-            yield name, Folders(parts, bad_rows, lengths)
+            yield name, Folders(parts, bad_rows)
         finally:
-            for folder in (parts, bad_rows, lengths):
+            for folder in (parts, bad_rows):
                 if isinstance(folder, Path):
                     rmtree(folder, ignore_errors=True)
 

@@ -21,8 +21,9 @@ from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader, owner_of_bad_rows
 from seqflow.job.sections import NetSection
 from seqflow.job.step_totals import with_totals
+from seqflow.kernels.arrays import Array
 from seqflow.loader import Loader, Stats
-from seqflow.loader.order.index import Measured
+from seqflow.loader.order.index import Measured, SliceKey
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import PlannedPart, make_part, origins_of, plan_parts
 from seqflow.loader.run.ledger import BadRowHandler
@@ -30,7 +31,6 @@ from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
 from seqflow.output.file_writer import FileWriter
-from seqflow.output.output_file import Checksums, checksum_of
 from seqflow.output.quarantine import encoding_of, owned
 from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
@@ -76,18 +76,9 @@ class MadePart:
     bad_rows: OutputFile | None
     first_bad: str
     """Description of its first bad row."""
-    lengths: OutputFile | None
-    """File of the lengths of its rows, if they go into an index."""
+    lengths: Mapping[SliceKey, Array]
+    """Lengths of its rows by slice, 8 bytes a row, if they go into an index; else none."""
     peak_memory: int
-
-    def fetched(self, attempts: StoreAttempts, folders: Folders) -> MadePart:
-        """Return the part with its bad rows and lengths in folders of this machine."""
-        bad_rows, lengths = self.bad_rows, self.lengths
-        if bad_rows is not None and folders.bad_rows is not None:
-            bad_rows = attempts.fetch(bad_rows, folders.bad_rows)
-        if lengths is not None and folders.lengths is not None:
-            lengths = attempts.fetch(lengths, folders.lengths)
-        return replace(self, bad_rows=bad_rows, lengths=lengths)
 
 
 def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
@@ -114,20 +105,20 @@ class Folders:
 
     parts: Path | StoreAttempts | None
     bad_rows: Path | None
-    lengths: Path | None
 
     def on(self, folder: Path) -> Folders:
         """Return one folder in place of each."""
-        return Folders(
-            *(None if one is None else folder for one in (self.parts, self.bad_rows, self.lengths))
-        )
+        return Folders(*(None if one is None else folder for one in (self.parts, self.bad_rows)))
 
 
-def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
-    """Return the setup that each worker gets once. Raise JobError when other processes cannot read the source."""
+def setup_of(job: Job, loader: Loader, run: str, folders: Folders, *, measures: bool) -> Setup:
+    """Return the setup that each worker gets once; workers may measure the lengths of rows.
+
+    Raise JobError when other processes cannot read the source.
+    """
     source = sendable_source(loader.source, job.source.columns)
     cpus = job.engine.cpus
-    worker = PartWorker(absolute(job, cpus), source, folders, is_inline=cpus == 1)
+    worker = PartWorker(absolute(job, cpus), source, folders, measures, is_inline=cpus == 1)
     return Setup(run, pickle.dumps(worker), cpus, needs_folder=not isinstance(folders.parts, StoreAttempts))
 
 
@@ -195,6 +186,8 @@ class PartWorker:
     source: bytes
     """The pickled provider, without files if it can be divided."""
     folders: Folders
+    measures: bool
+    """Whether an index needs the lengths of all rows."""
     is_inline: bool
     """Whether row groups are written in the thread that makes the batches."""
 
@@ -204,11 +197,7 @@ class PartWorker:
     def check_seen(self) -> None:
         """Raise JobError when this machine does not see the folders of the run, or files of the job."""
         folders = self.folders
-        shared = {
-            "the output": folders.parts,
-            "the quarantine file": folders.bad_rows,
-            "the index": folders.lengths,
-        }
+        shared = {"the output": folders.parts, "the quarantine file": folders.bad_rows}
         for what, folder in {} if isinstance(folders.parts, StoreAttempts) else shared.items():
             if isinstance(folder, Path) and not folder.is_dir():
                 host = socket.gethostname()
@@ -260,7 +249,7 @@ class PartMaker:
                 handler,
                 stats,
                 source=provider,
-                measured=None if self._folders.lengths is None else measured,
+                measured=measured if self._worker.measures else None,
             ) as batches:
                 files, schema = self._write(part.number, batches)
                 num_batches, last_batches = batches.num_batches, batches.last_batches
@@ -273,7 +262,7 @@ class PartMaker:
                 last_batches,
                 found if found is None or self._attempts is None else self._attempts.send(found),
                 handler.first,
-                self._saved(part.number, measured),
+                measured.lengths,
                 peak_memory(),
             )
         finally:
@@ -308,16 +297,6 @@ class PartMaker:
             None if is_merged else names.file(number).name for number in range(first, first + len(files))
         ]
         return tuple(attempts.send(file, final) for file, final in zip(files, finals, strict=True))
-
-    def _saved(self, number: int, measured: Measured) -> OutputFile | None:
-        """Write the lengths that an index needs to a file and return it."""
-        if self._folders.lengths is None:
-            return None
-        # a name for each attempt: an engine may run a task twice
-        path = self._folders.lengths / f"{number:05}-{new_name()}.npz"
-        measured.save(path)
-        file = OutputFile(path, 0, path.stat().st_size, (), Checksums(checksum_of(path), ""))
-        return file if self._attempts is None else self._attempts.send(file)
 
 
 def _check_there(part: PlannedPart) -> None:

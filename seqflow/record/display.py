@@ -3,11 +3,8 @@ values.
 """
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import NamedTuple, Protocol
 
-from seqflow.drawing.packed import MOST_MASKS, attention_blocks, packed_rows
-from seqflow.drawing.svg import INLINE
 from seqflow.drawing.tables import html_table
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
@@ -15,8 +12,6 @@ from seqflow.printable import printable_line
 _SHOWN = 40
 """Largest number of tensors that are all shown; of more, the first and the last are shown."""
 _VALUES = 4
-_IGNORED = -100
-"""Label of a token without a loss."""
 
 
 class RecordLike(Protocol):
@@ -58,34 +53,11 @@ def as_text(record: RecordLike) -> str:
 
 
 def as_html(record: RecordLike) -> str:
-    """Return the table as HTML, in the page's own colours, without scripts, and the pictures of a packed batch."""
+    """Return the table as HTML, in the page's own colours, without scripts."""
     rows = _rows(record)
     more = f"… {len(record.tensors) - sum(row is not None for row in rows)} more tensors"
     shown = [(more, "", "", "") if row is None else ("· " * row.level + row.name, *row[2:]) for row in rows]
-    table = html_table(_title(record), ("tensor", "dtype", "shape", "first values"), shown)
-    return table + "".join(packed_pictures(record))
-
-
-def packed_pictures(record: RecordLike) -> list[str]:
-    """Return pictures of a packed batch: the documents of its rows with their masks, and attention; none for other
-    records.
-
-    A mask is a bool tensor of the same shape, or a tensor of labels of that shape, masked at -100.
-    """
-    ids = record.tensors.get("segment_ids")
-    if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
-        return []
-    return [packed_rows(ids, INLINE, _masks(record, ids.shape)), attention_blocks(ids[0], INLINE)]
-
-
-def _masks(record: RecordLike, shape: tuple[int, ...]) -> dict[str, Array]:
-    found = {}
-    for name, tensor in record.tensors.items():
-        if tensor.shape == shape and tensor.dtype == bool:
-            found[printable_line(name)] = tensor
-        elif tensor.shape == shape and tensor.dtype.kind == "i" and (tensor == _IGNORED).any():
-            found[f"{printable_line(name)} != {_IGNORED}"] = tensor != _IGNORED
-    return dict(islice(found.items(), MOST_MASKS))
+    return html_table(_title(record), ("tensor", "dtype", "shape", "first values"), shown)
 
 
 def _title(record: RecordLike) -> str:

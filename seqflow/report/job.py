@@ -20,8 +20,7 @@ from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.net import NetInference
 from seqflow.progress import over
 from seqflow.record import Record
-from seqflow.record.display import packed_pictures
-from seqflow.report.page import Section, code, drawing, facts, paragraph, section, table
+from seqflow.report.page import Section, code, facts, paragraph, section, table
 from seqflow.report.source import (
     DAMAGE,
     BadRowList,
@@ -122,7 +121,6 @@ def _sample(job: Job, lenient: Job) -> Iterator[Section]:
         yield section(
             "The first batch",
             code(repr(first)),
-            *map(drawing, packed_pictures(first)),
             examples(first),
         )
 

@@ -1,15 +1,22 @@
-"""One HTML page: headings, tables and pictures, in the colour scheme of the reader, without scripts."""
+"""One HTML page: headings, texts and tables, in the colour scheme of the reader, without scripts."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from seqflow.drawing.bars import Bar
 from seqflow.drawing.tables import breakable
 from seqflow.printable import printable
 
 _STYLE = "\n" + Path(__file__).with_name("page.css").read_text("utf-8")
+
+
+class Bar(NamedTuple):
+    """A share, from 0 to 1, its label, and its count as text."""
+
+    name: str
+    share: float
+    number: str = ""
 
 
 class Section(NamedTuple):
@@ -91,11 +98,6 @@ def chart(title: str, rows: Sequence[Bar]) -> str:
         for row in rows
     )
     return f'<table class="bars"><caption>{_text(title)}</caption><tbody>{body}</tbody></table>'
-
-
-def drawing(svg: str) -> str:
-    """Return a picture in its own size, which scrolls if it is wider than the page."""
-    return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
 _SHORT = 10

@@ -20,7 +20,7 @@ from seqflow.report.source import (
     survey_of_path,
 )
 
-_FIRST = ("Where a run stops", "The run", "The first batches", "Bad rows of these batches")
+_FIRST = ("Where a run stops", "The run", "The last run", "The first batches", "Bad rows of these batches")
 """Sections about a job that matter most, before its nets and shapes."""
 
 

@@ -1,14 +1,12 @@
 """The part of a report about a source."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels, providers
-from seqflow.drawing.bars import Bar
 from seqflow.errors import (
     DamagedFileError,
     LodError,
@@ -26,7 +24,7 @@ from seqflow.providers.bad_files import BadFile, BadFileList
 from seqflow.providers.lenient import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
-from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
+from seqflow.report.page import Bar, Section, chart, facts, paragraph, plural, section, table
 from seqflow.report.survey import Survey
 
 Policy: TypeAlias = Literal["raise", "skip"] | None
@@ -361,14 +359,17 @@ def _column(record: Record, name: str) -> list[list[Array]]:
     levels: list[Array] = []
     while parent is not None:
         levels.insert(0, record[parent])
-        parent = record.parents[parent]
-    edges = np.arange(min(record.num_rows, _ROWS) + 1)
+        name, parent = parent, record.parents[parent]
+    index = record.shares.get(name)
+    firsts = np.arange(min(record.num_rows, _ROWS)) if index is None else record[index][:_ROWS]
+    lasts = firsts + 1
     for level in levels[:-1]:
-        edges = kernels.lengths_to_offsets(level)[edges]
+        offsets = kernels.lengths_to_offsets(level)
+        firsts, lasts = offsets[firsts], offsets[lasts]
     starts = kernels.lengths_to_offsets(levels[-1]).tolist()
     return [
         [values[starts[at] : starts[at + 1]] for at in range(first, min(last, first + _ELEMENTS))]
-        for first, last in pairwise(edges.tolist())
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
     ]
 
 

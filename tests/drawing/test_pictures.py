@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import seqflow as sf
-from seqflow.drawing.bars import Bar, bars
-from seqflow.drawing.packed import attention_blocks, packed_rows
 from seqflow.drawing.svg import THEMES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -106,41 +104,3 @@ def test_a_picture_in_a_notebook_is_scrolled_where_it_is_too_wide_to_read():
     assert html.startswith('<div style="overflow-x:auto"><svg')
     assert "max-width:none" in html
     assert "max-width:100%" in sf.LoD([100]).to_svg("light")
-
-
-def test_packed_rows_have_a_box_for_each_document_and_for_padding():
-    packed = sf.ops.pack_rows(np.arange(60), [10, 20, 3, 7, 5, 15], capacity=32)
-    texts, boxes = shown(packed_rows(packed.segment_ids, THEMES["light"]))
-    assert sum(int(one) for one in texts if one) == 64
-    assert len(boxes) == 8
-    texts, _ = shown(packed_rows(np.ones((40, 4), int), THEMES["dark"]))
-    assert texts[-1] == "… 28 more"
-    shown(packed_rows(np.zeros((2, 3), int), THEMES["dark"]))
-
-
-def test_masks_are_strips_below_their_rows_filled_where_they_are_true():
-    ids = np.array([[1, 1, 2, 0], [1, 1, 1, 1]])
-    texts, boxes = shown(
-        packed_rows(ids, THEMES["light"], {"loss": np.array([[0, 1, 1, 0], [0, 0, 0, 0]], bool)})
-    )
-    assert texts[-1] == "strip: loss"
-    documents, strips = [box for box in boxes if box[3] > 10], [box for box in boxes if box[3] <= 10]
-    (strip,) = strips
-    first, second, *_ = documents
-    assert strip[0] == first[0] + first[2] / 2
-    assert strip[2] == second[2] * 2
-    assert all(box[1] + box[3] <= strip[1] or strip[1] + strip[3] <= box[1] for box in documents)
-
-
-def test_the_attention_mask_has_a_square_for_each_document():
-    svg = attention_blocks(np.array([1, 1, 1, 2, 0, 0]), THEMES["light"])
-    _, (whole, one, two) = shown(svg)
-    assert (whole[2], one[2], two[2]) == pytest.approx((160, 80, 160 / 6), abs=0.1)
-    assert all(width == height for _, _, width, height in (whole, one, two))
-    assert "places that see each other: 0 to 2, 3 to 3" in svg
-
-
-def test_bars_are_as_long_as_their_shares():
-    texts, boxes = shown(bars("Fill", [Bar("padded", 0.25), Bar("packed", 1.0)], THEMES["light"]))
-    assert re.findall(r"[\d.]+%", " ".join(texts)) == ["25.00%", "100.00%"]
-    assert [one[2] / boxes[0][2] for one in boxes] == [1, 0.25, 1, 1]

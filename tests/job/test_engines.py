@@ -439,7 +439,9 @@ def test_what_a_worker_does_not_see_is_named(folder: Path, missing: str, message
     parts, bad_rows = folder / "o" / "out" / ".tasks-1", folder / "o" / ".bad.parquet.tasks-1"
     for place in (parts, bad_rows):
         place.mkdir(parents=True)
-    worker = pickle.loads(setup_of(described, loader, "a run", Folders(parts, bad_rows, None)).prepare)
+    worker = pickle.loads(
+        setup_of(described, loader, "a run", Folders(parts, bad_rows), measures=False).prepare
+    )
     task = next(task for task in tasks_of(loader, Parts(1), 0) if task.name.endswith("in1.parquet"))
     gone = {
         "output": parts,

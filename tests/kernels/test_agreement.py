@@ -667,3 +667,30 @@ def test_pooling_quantized_rows(native, data, kind, bits, scale):
         measure = reference.pool_quantized(kind, magnitudes, sizes, *arguments).astype(np.float64)
         measure += np.finfo(np.float32).tiny
     assert_same(found, expected, measure)
+
+
+@pytest.mark.parametrize("width", [3, 8, 12, 64, 97, 104, 105, 208, 209, 300])
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_tables_of_any_width_are_pooled_by_short_and_long_segments(native, width, dtype):
+    generator = np.random.default_rng(width)
+    memory = np.zeros(50 * width + 16, np.float32)
+    lengths = generator.choice([0, 1, 2, 20, 63, 64, 65, 700], 40)
+    indices = generator.integers(0, 50, lengths.sum()).astype(dtype)
+    weights = generator.integers(-9, 9, len(indices)).astype(
+        np.float32
+    )  # whole numbers, so that sums are exact
+    for begin in (0, 1 - memory.ctypes.data // 4 % 16):  # anywhere, and behind the beginning of a line
+        table = memory[begin % 16 :][: 50 * width].reshape(50, width)
+        table[:] = generator.integers(-9, 9, table.shape)
+        for ignored in (None, 3, -1):
+            for kind in ("sum", "mean", "max", "min"):
+                arguments = kind, table, indices, lengths, 0, ignored
+                assert_same(
+                    outcome(native.gather_segment_reduce, *arguments),
+                    outcome(reference.gather_segment_reduce, *arguments),
+                )
+            arguments = table, weights, indices, lengths, False, 0, ignored
+            assert_same(
+                outcome(native.gather_segment_weigh, *arguments),
+                outcome(reference.gather_segment_weigh, *arguments),
+            )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import docs, llms
+from tools import docs
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -66,21 +66,6 @@ def test_each_place_that_contributing_names_exists():
 def test_the_pages_of_the_ops_are_current():
     found = {path: path.read_text(encoding="utf-8") for path in docs.FOLDER.glob("*.md")}
     assert found == docs.pages(), "run `python -m tools.docs`"
-
-
-@pytest.mark.slow
-def test_language_models_find_every_page():
-    assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m tools.docs`"
-    everything = llms.full()
-    missing = [
-        page
-        for page in DOCS
-        if page.name != "README.md" and page.read_text("utf-8").strip() not in everything
-    ]
-    assert missing == []
-    assert [page for page in DOCS if f"({page.relative_to(llms.DOCS).as_posix()})" not in llms.index()] == [
-        llms.DOCS / "README.md"
-    ]
 
 
 def is_written_by_a_program(page):

@@ -96,6 +96,20 @@ def test_a_page_begins_with_what_matters_and_a_list_of_its_sections(path):
     assert found["tokens.lengths"] == "8 sequences of 0 to 16, mean 5.2; padded, 2 rows: 75.00% are data"
 
 
+def test_first_rows_of_a_batch_have_the_lists_that_they_share(tmp_path):
+    users, histories = [1, 1, 1, 2, 2], [[1, 2]] * 3 + [[7]] * 2
+    pq.write_table(pa.table({"user": users, "history": histories}), tmp_path / "few.parquet")
+    job = Job.from_dict({
+        "source": {"paths": [str(tmp_path / "few.parquet")]},
+        "share": {"history": "user"},
+        "batch": {"kind": "rows", "n": 5},
+        "output": {"kind": "none"},
+    })  # fmt: skip
+    page = Page(report_of_job(job, "job.toml"))
+    first = next(table for table in page.tables if table[0] == ["user", "history", "history.row"])
+    assert first[1:] == [["1", "1, 2", "0"]] * 3 + [["2", "7", "1"]] * 2
+
+
 def test_lengths_have_their_counts(path):
     page = Page(report_of_path(str(path), batch=2))
     at = page.texts.index("8 – 15")
@@ -141,10 +155,9 @@ def job_of(path, **tables):
     )
 
 
-def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(path):
+def test_a_job_has_shapes_and_the_sizes_of_its_first_batches(path):
     page = Page(report_of_job(job_of(path), "job.toml"))
     assert any("truncate(tokens.values" in cell for table in page.tables for row in table for cell in row)
-    assert "Documents in packed rows" in page.texts
     assert facts_of(page, "The run")["rows"] == "8"
     assert facts_of(page, "The first batches")["tokens"] == "34"
     assert not (path.parent / "out").exists()

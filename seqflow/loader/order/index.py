@@ -119,23 +119,6 @@ class Measured:
         """Return whether a slice was not measured yet."""
         return one.key in self._missing
 
-    def save(self, path: Path) -> None:
-        """Write the lengths to a file, which another process adds to its own."""
-        keys = np.array([(*key, len(lengths)) for key, lengths in self.lengths.items()], np.int64).reshape(
-            -1, 3
-        )
-        values = np.concatenate([*self.lengths.values()] or [np.zeros(0, np.int64)])
-        with path.open("wb") as file:
-            np.savez(file, keys=keys, values=values)
-
-    def add_saved(self, path: Path) -> None:
-        """Add the lengths that another process has saved."""
-        with np.load(path) as saved:
-            keys, values = saved["keys"], saved["values"]
-        stops = np.cumsum(keys[:, 2]).tolist()
-        rows = zip(keys.tolist(), stops, strict=True)
-        self.add_measured({(of, start): values[stop - count : stop] for (of, start, count), stop in rows})
-
     def add_measured(self, lengths: Mapping[SliceKey, Array]) -> None:
         """Add the lengths of slices that were measured elsewhere."""
         self.lengths.update(lengths)

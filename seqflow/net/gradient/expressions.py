@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from seqflow.errors import GradientError
-from seqflow.expression.derivatives import FORMULAS
+from seqflow.expression.functions import by_name
 from seqflow.expression.parser import Call, Literal, Node, Operand, postorder
 from seqflow.expression.printer import infix
 from seqflow.net.gradient.formula import Line
@@ -42,7 +42,7 @@ def expression_statements(
 
 def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
     """Return the formula of a function for one of its operands, with names replaced by `names`."""
-    return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
+    return _NAME.sub(lambda name: names.get(name[0], name[0]), by_name[function].derivatives[parameter])
 
 
 class _ExpressionGradient:
@@ -86,7 +86,7 @@ class _ExpressionGradient:
         function = node.function
         if function.has_steps:
             raise GradientError(f"{function.name} has no derivative: it is piecewise constant")
-        formulas = FORMULAS.get(function.name, {})
+        formulas = function.derivatives
         for parameter, child in zip(function.parameters, node.arguments, strict=True):
             if id(child) not in active or parameter not in formulas:
                 continue
@@ -131,7 +131,7 @@ def _active(tree: Node, wanted: set[int]) -> set[int]:
             found.add(id(node))
         elif isinstance(node, Call):
             function = node.function
-            hand_on = function.parameters if function.has_steps else FORMULAS.get(function.name, ())
+            hand_on = function.parameters if function.has_steps else function.derivatives
             pairs = zip(function.parameters, node.arguments, strict=True)
             if any(id(child) in found for parameter, child in pairs if parameter in hand_on):
                 found.add(id(node))
@@ -139,4 +139,4 @@ def _active(tree: Node, wanted: set[int]) -> set[int]:
 
 
 def _is_cast(node: Node) -> bool:
-    return isinstance(node, Call) and node.function.strong and node.function.name in FORMULAS
+    return isinstance(node, Call) and node.function.strong and bool(node.function.derivatives)

@@ -38,6 +38,8 @@ def to_array(tensor: Tensor) -> Array:
 
     Raises OpTypeError for a tensor that is not dense, or has a dtype that NumPy lacks.
     """
+    if tensor._is_zerotensor():
+        tensor = tensor.clone()  # it has no memory, at which torch 2.9 looks all the same
     try:
         array: Array = tensor.detach().numpy()
     except (TypeError, RuntimeError):
@@ -54,9 +56,7 @@ def _copied(tensor: Tensor) -> Array:
         )
     numpy_dtype(tensor.dtype)
     plain = tensor.float() if tensor.dtype is torch.bfloat16 else tensor
-    array: Array = plain.numpy(
-        force=True
-    )  # also of the negative bit, and of zero tensors, which have no memory
+    array: Array = plain.numpy(force=True)  # also of the negative bit
     return array
 
 

@@ -81,7 +81,9 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
         known["total"] = None
         convert["total"] = lambda value, *_: (
             value
-            if (type(value) is int and value >= 0) or torch.compiler.is_compiling()
+            if (type(value) is int and value >= 0)
+            or torch.compiler.is_compiling()
+            or isinstance(value, torch.SymInt)  # torch 2.9 traces derivatives without saying that it compiles
             else op.check_total(value)
         )
     if op.sparse_factor is not None:
@@ -172,9 +174,9 @@ def _in_order(
     op: OpDef, names: Sequence[str], inputs: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Any, ...]:
     """Return the inputs in order, whether they were given by position or by name."""
-    given = dict(zip(names, inputs, strict=False))
     if len(inputs) > len(names):
         raise too_many_inputs(len(inputs), names, attributes_of(op)).in_op(op.name)
+    given = dict(zip(names[: len(inputs)], inputs, strict=True))  # torch 2.9 compiles no others
     for name in names:
         if name in named:
             if name in given:

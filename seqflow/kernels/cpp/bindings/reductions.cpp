@@ -51,17 +51,20 @@ uint64_t flipped_bits(Kind kind, int type) {
   }
 }
 
-// Blocks have at least MIN_BLOCK positions, and about BLOCK_ELEMENTS elements.
+// Blocks have at least MIN_BLOCK positions, and about BLOCK_ELEMENTS elements; so does each part of a segment that is
+// longer than that. Where there is none, results do not depend on blocks, and each thread gets a few large ones.
 constexpr int64_t BLOCK_ELEMENTS = 1 << 16;
 constexpr int64_t MIN_BLOCK = 128;
+constexpr int64_t BLOCKS_PER_THREAD = 8;
 
 // Run all blocks, then join what they left. Only segments that are longer than a block leave anything.
 void reduce(ReduceBlock block, CombineBlocks combine, Reduction &job, int64_t bytes) {
   const int64_t positions = job.offsets[job.num_segments];
   job.block_size = std::max(MIN_BLOCK, BLOCK_ELEMENTS / job.columns);
-  job.num_blocks = std::max<int64_t>(1, (positions + job.block_size - 1) / job.block_size);
   bool parts = false;
   for (int64_t k = 0; k < job.num_segments; ++k) parts |= job.offsets[k + 1] - job.offsets[k] > job.block_size;
+  if (!parts) job.block_size = std::max(job.block_size, positions / (BLOCKS_PER_THREAD * usable_threads()));
+  job.num_blocks = std::max<int64_t>(1, (positions + job.block_size - 1) / job.block_size);
   const int64_t width = product(job.columns, MAX_ACCUMULATOR_BYTES);
   const int64_t half = parts ? product(job.num_blocks, width) : 0;
   const std::unique_ptr<uint8_t[]> memory(parts ? new uint8_t[product(2, half) + width] : nullptr);

@@ -17,12 +17,25 @@ inline int64_t rows_ahead(int64_t row_bytes) {
   return rows < 1 ? 1 : rows > MOST_ROWS_AHEAD ? MOST_ROWS_AHEAD : rows;
 }
 
+// Every line of these bytes. Their index is not checked yet: the address may be anything.
+template <int64_t BYTES>
+inline void fetch(uintptr_t address, bool splits) {
+#pragma GCC unroll 16
+  for (int64_t at = 0; at < BYTES; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
+  if (splits) __builtin_prefetch(reinterpret_cast<const void *>(address + BYTES - 1));
+}
+
+// Whether rows may end in another line than what is fetched from their start in steps of lines.
+inline bool ends_in_another_line(const Reduction &job, uint64_t row_bytes) {
+  return reinterpret_cast<uintptr_t>(job.data) % 64 != 0 || row_bytes % 64 != 0;
+}
+
 // Indices are int64, and where takes_int32, int32 as well.
-template <class Element, bool weighted_, bool takes_int32>
+template <class Element, bool weighted_, bool takes_int32_>
 class Picked {
  public:
   using T = Element;
-  static constexpr bool weighted = weighted_, picks = true;
+  static constexpr bool weighted = weighted_, takes_int32 = takes_int32_;
 
   explicit Picked(Reduction &job)
       : data(reinterpret_cast<uintptr_t>(job.data)),
@@ -30,7 +43,7 @@ class Picked {
         num_rows(job.num_rows),
         ignored(job.ignores ? job.ignored : -1),
         ahead(job.rows_ahead),
-        ends_in_another_line(data % 64 != 0 || row_bytes % 64 != 0),
+        splits(ends_in_another_line(job, row_bytes)),
         indices(job.indices),
         job(&job) {}
 
@@ -51,7 +64,6 @@ class Picked {
     const uintptr_t base = data + static_cast<uint64_t>(column) * sizeof(T);
     const uint64_t bytes = row_bytes, rows = static_cast<uint64_t>(num_rows);
     const int64_t unused = ignored, distance = to + ahead <= indices.size ? ahead : 0;
-    const bool splits = ends_in_another_line;
     const I *const picked = static_cast<const I *>(indices.values);
     int64_t skipped = 0;
     for (const I *at = picked + from, *const end = picked + to; at != end; ++at, ++weight) {
@@ -68,18 +80,10 @@ class Picked {
     return skipped;
   }
 
-  // Every line of these bytes. Their index is not checked yet: the address may be anything.
-  template <int64_t BYTES>
-  static inline void fetch(uintptr_t address, bool splits) {
-#pragma GCC unroll 16
-    for (int64_t at = 0; at < BYTES; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
-    if (splits) __builtin_prefetch(reinterpret_cast<const void *>(address + BYTES - 1));
-  }
-
   const uintptr_t data;
   const uint64_t row_bytes;
   const int64_t num_rows, ignored, ahead;
-  const bool ends_in_another_line;  // than what is fetched from its start in steps of lines
+  const bool splits;
   const Integers indices;
   Reduction *const job;
 };

@@ -23,8 +23,7 @@ SEQFLOW_TABLE(PoolingKernels, pooling_kernels)
 }  // namespace seqflow
 
 #if defined(SEQFLOW_ISA)
-#include "reductions/picked_rows.h"
-#include "reductions/reduce.h"
+#include "reductions/pooled_rows.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
@@ -34,7 +33,13 @@ template <class R>
 constexpr bool takes_int32 = R::adds && __is_same(typename R::T, float) && __is_same(typename R::A, float);
 
 template <class R, bool weighted>
-constexpr ReduceBlock pool_block = reduce_block<R, Picked<typename R::T, weighted, takes_int32<R>>>;
+void pool_block(Reduction &job, int64_t block) {
+  using Source = Picked<typename R::T, weighted, takes_int32<R>>;
+  if constexpr (__is_same(typename R::T, float) && __is_same(typename R::A, float))
+    pool_float32<R, Source>(job, block);
+  else
+    reduce_block<R, Source>(job, block);
+}
 
 template <template <class> class Of> struct Pool {
   template <class T> static constexpr ReduceBlock reduce = pool_block<typename Of<T>::Rule, false>;

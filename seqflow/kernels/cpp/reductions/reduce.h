@@ -26,7 +26,6 @@ __attribute__((noinline)) void fill_empty(const Reduction &job, A *out) {
 }
 
 constexpr int MOST = 8;  // vectors that are accumulated at the same time
-constexpr int MOST_PICKED = VECTOR_BYTES == 32 ? 13 : MOST;  // the same of picked rows: AVX2 has 16 registers
 
 // Columns [0, end), MOST vectors at the same time. A call, so that the loop over segments has the registers for itself.
 template <class R, class Source, int LANES>
@@ -66,7 +65,7 @@ template <class R, class Source, int LANES, int COUNT>
 struct Rows {
   using A = typename R::A;
   using F = typename R::F;
-  static constexpr bool ONCE = COUNT > MOST || LANES * sizeof(A) < VECTOR_BYTES;  // no more than COUNT vectors
+  static constexpr bool ONCE = LANES * sizeof(A) < VECTOR_BYTES;  // no more than COUNT vectors
   const int64_t column;
   const Stripe<R, Source, LANES, COUNT> last;
 
@@ -179,22 +178,9 @@ void reduce_narrow(Reduction &job, int64_t block) {
   if constexpr (LANES > 1) reduce_narrow<R, Source, LANES / 2>(job, block);
 }
 
-// Picked rows of more than MOST vectors, which are looked up once where COUNT registers hold their sums.
-template <class R, class Source, int LANES, int COUNT = MOST_PICKED>
-bool reduce_once(Reduction &job, int64_t block) {
-  if constexpr (COUNT > MOST) {
-    if ((job.columns - 1) / LANES + 1 != COUNT) return reduce_once<R, Source, LANES, COUNT - 1>(job, block);
-    run_block<R, Rows<R, Source, LANES, COUNT>>(job, block);
-    return true;
-  }
-  return false;
-}
-
 // float32 has a loop for each number of vectors, the others have one for all.
 template <class R, class Source, int LANES>
 void reduce_float32(Reduction &job, int64_t block) {
-  if constexpr (R::adds && Source::picks)
-    if (reduce_once<R, Source, LANES>(job, block)) return;
   if (job.columns < LANES) return reduce_narrow<R, Source, LANES / 2>(job, block);
   switch ((job.columns - 1) / LANES % 8) {
     case 0: return run_block<R, Rows<R, Source, LANES, 1>>(job, block);

@@ -12,7 +12,7 @@ template <class Element>
 class Straight {
  public:
   using T = Element;
-  static constexpr bool weighted = false, picks = false;
+  static constexpr bool weighted = false;
 
   explicit Straight(Reduction &job) : data(static_cast<const T *>(job.data)), columns(job.columns) {}
 
