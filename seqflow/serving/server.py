@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
@@ -26,7 +25,6 @@ from seqflow.serving.tickets import Ticket, read_ticket
 from seqflow.serving.wire import VERSION, EncodedBatch, bearer, message, refusal, stream_schema, wire_error
 from seqflow.version import __version__
 
-_log = logging.getLogger("seqflow")
 _TOGETHER, _TOGETHER_BYTES, _TOGETHER_SECONDS = 16, 512 << 10, 0.002
 """Most batches and bytes of one message, and the longest time for which it waits for another small batch. A message
 costs as much as gathering 64 KiB several times."""
@@ -300,8 +298,8 @@ def serve(
         raise OpError("serve: tls_cert and tls_key belong together, expected both or neither")
     if host not in LOOPBACK and not insecure and (token is None or tls_cert is None):
         raise OpError(
-            f"serve: host {host} can be reached from other machines, expected a token and TLS\n"
-            "  give token= and tls_cert=, tls_key=, or insecure=True in a network that you trust"
+            f"serve: host {host} can be reached from other machines, expected a token and TLS",
+            advice="give %(token)s, %(tls_cert)s and %(tls_key)s, or %(insecure)s in a network that you trust",
         )
     header = None if token is None else bearer(token)
     port, most = index(port), byte_count("serve: memory", memory)
