@@ -300,11 +300,19 @@ def listing(folder: str) -> Call:
     return lambda: list(source.blocks())
 
 
-def saving(folder: str) -> Call:
-    """The state after the first batch, loaded by the same loader."""
-    loader = sf.Loader(folder, batch=64, threads=0, window="64 KiB")
+def resuming(folder: str) -> Call:
+    """The first batch of a new loader with the state of another."""
+    options: dict[str, Any] = {"batch": 64, "threads": 0, "window": "64 KiB"}
+    loader = sf.Loader(folder, **options)
     next(iter(loader))
-    return lambda: loader.load_state_dict(loader.state_dict())
+    state = loader.state_dict()
+
+    def resume() -> Any:
+        again = sf.Loader(folder, **options)
+        again.load_state_dict(state)
+        return next(iter(again))
+
+    return resume
 
 
 def groups(count: int, folder: Path) -> str:
@@ -416,7 +424,7 @@ GROWTHS = (
     Growth("epoch, list depth", (4, 15, 60), lambda n, _: epoch(nested(n))),
     Growth("open, files", FILES, lambda n, folder: partial(sf.open, small_files(n, folder)), MANY),
     Growth("blocks, files", FILES, lambda n, folder: listing(small_files(n, folder)), MANY),
-    Growth("state, files", FILES, lambda n, folder: saving(small_files(n, folder)), MANY),
+    Growth("resume, files", FILES, lambda n, folder: resuming(small_files(n, folder)), MANY),
     Growth("epoch, files", FILES, lambda n, folder: epoch(small_files(n, folder)), MANY),
     Growth("epoch, JSON files", FILES, lambda n, folder: epoch(small_files(n, folder, "jsonl")), MANY),
     Growth("epoch, row groups", (500, 2_000, 8_000), lambda n, folder: epoch(groups(n, folder))),
