@@ -96,7 +96,7 @@ class BidirectionalLstmResult(NamedTuple):
     h_last: Array
     c_last: Array
 
-def bidirectional_lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None) -> BidirectionalLstmResult: ...
+def bidirectional_lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, w_hr: ArrayLike | None = None, w_hr_reverse: ArrayLike | None = None, *, proj_size: int | None = None) -> BidirectionalLstmResult: ...
 
 class BidirectionalLstmBackwardResult(NamedTuple):
     grad_x: Array
@@ -108,8 +108,10 @@ class BidirectionalLstmBackwardResult(NamedTuple):
     grad_bias_reverse: Array
     grad_h0: Array
     grad_c0: Array
+    grad_w_hr: Array
+    grad_w_hr_reverse: Array
 
-def bidirectional_lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None) -> BidirectionalLstmBackwardResult: ...
+def bidirectional_lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, w_hr: ArrayLike | None = None, w_hr_reverse: ArrayLike | None = None, *, proj_size: int | None = None) -> BidirectionalLstmBackwardResult: ...
 
 class BidirectionalRnnResult(NamedTuple):
     h: Array
@@ -625,7 +627,7 @@ class LstmResult(NamedTuple):
     h_last: Array
     c_last: Array
 
-def lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+def lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, w_hr: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmResult: ...
 
 class LstmBackwardResult(NamedTuple):
     grad_x: Array
@@ -634,8 +636,9 @@ class LstmBackwardResult(NamedTuple):
     grad_bias: Array
     grad_h0: Array
     grad_c0: Array
+    grad_w_hr: Array
 
-def lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
+def lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, w_hr: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 class MaskSequencesResult(NamedTuple):
     values: Array

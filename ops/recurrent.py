@@ -13,7 +13,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import op
-from seqflow.signature import NonNegative
+from seqflow.signature import NonNegative, Positive
 
 Weights = tuple[Array | None, ...]
 """Weights w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
@@ -102,15 +102,16 @@ def gru(
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
-    " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
-    " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, proj_size|H],"
+    " like(x) bias[4*H]?, like(x) h0[B, proj_size|H]?, like(x) c0[B, H]?, like(x) w_hr[proj_size|H, H]?"
+    " -> h[sum(lengths), proj_size|H], h_last[B, proj_size|H], c_last[B, H]",
     caffe2="LSTMUnit",
     grad={
-        "x, w_ih, w_hh, bias, h0, c0": """
+        "x, w_ih, w_hh, bias, h0, c0, w_hr": """
             lstm_backward(
                 x, out.h, d.h, d.h_last, d.c_last, lengths, w_ih, w_hh,
-                bias=bias, h0=h0, c0=c0, gate_order=gate_order, forget_bias=forget_bias, reverse=reverse
+                bias=bias, h0=h0, c0=c0, w_hr=w_hr, gate_order=gate_order, forget_bias=forget_bias,
+                proj_size=proj_size, reverse=reverse
             )
         """
     },
@@ -123,9 +124,11 @@ def lstm(
     bias: Array | None,
     h0: Array | None,
     c0: Array | None,
+    w_hr: Array | None,
     *,
     gate_order: Literal["ifgo", "ifog"] = "ifgo",
     forget_bias: float = 0.0,
+    proj_size: Positive | None = None,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
     """Run a long short-term memory along each sequence; the rows of the weights are the gates i, f, g, o.
@@ -137,15 +140,17 @@ def lstm(
 
     Returns the state h after every row, and the last h and c of each sequence; an empty sequence gives its initial
     states, `h0` and `c0`, by default 0. `gate_order="ifog"` is Caffe2's order of gates; `forget_bias` is added to
-    the bias of f. `reverse` runs from the end of each sequence to its start. All floats have one dtype, also the
-    results (float16 is computed in float32). This is `torch.nn.LSTM` with bias = bias_ih + bias_hh.
+    the bias of f. With `proj_size`, below H, the state is projected: h = w_hr @ (o * tanh(c)).
+    `reverse` runs from the end of each sequence to its start. All floats have one dtype, also the results (float16 is
+    computed in float32). This is `torch.nn.LSTM` with bias = bias_ih + bias_hh.
 
     >>> x = np.array([[1.0], [2.0], [3.0]])
     >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
     array([0.768, 0.   , 0.704])
     """
+    check_projection(proj_size, w_hr)
     weights = as_ifgo(gate_order, forget_bias, w_ih, w_hh, bias)
-    return _run("lstm", x, lengths, (*weights, None), (h0, c0), reverse)
+    return _run("lstm", x, lengths, (*weights, None), (h0, c0), reverse, w_hr)
 
 
 @both_directions(rnn)
@@ -233,13 +238,53 @@ def _run(
     weights: Weights,
     states: Weights,
     reverse: bool,
+    w_hr: Array | None = None,
 ) -> tuple[Array, ...]:
     """Run the kernel, and return its results in the dtype of x."""
-    floats: list[Any] = [x, *weights, *states]
+    floats: list[Any] = [x, *weights, *states, w_hr]
     if x.dtype == np.float16:
         floats = [None if array is None else array.astype(np.float32) for array in floats]
-    found = kernels.run_cell(cell, floats[0], lengths, *floats[1:], reverse=reverse)
+    found = (
+        kernels.run_cell(cell, floats[0], lengths, *floats[1:-1], reverse=reverse)
+        if w_hr is None
+        else _run_projected(lengths, reverse, *floats)
+    )
     return tuple(array.astype(x.dtype, copy=False) for array in found if array is not None)
+
+
+def _run_projected(
+    lengths: Array,
+    reverse: bool,
+    x: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias: Any,
+    _: None,
+    h0: Any,
+    c0: Any,
+    w_hr: Array,
+) -> tuple[Array | None, ...]:
+    """Run an LSTM with states h = w_hr @ m as a plain one with states m: w_hh @ h is (w_hh @ w_hr) @ m."""
+    filled = lengths > 0
+    if h0 is not None:  # no m need give h0: columns of x add w_hh @ h0 to the gates of the first step
+        offsets = kernels.lengths_to_offsets(lengths)
+        first = np.zeros((len(x), len(w_hr)), x.dtype)
+        first[(offsets[1:] - 1 if reverse else offsets[:-1])[filled]] = h0[filled]
+        x, w_ih = np.concatenate([x, first], axis=1), np.concatenate([w_ih, w_hh], axis=1)
+    m, m_last, c_last = kernels.run_cell("lstm", x, lengths, w_ih, w_hh @ w_hr, bias, c0=c0, reverse=reverse)
+    h_last = m_last @ w_hr.T
+    if h0 is not None:
+        h_last[~filled] = h0[~filled]
+    return m @ w_hr.T, h_last, c_last
+
+
+def check_projection(proj_size: int | None, w_hr: Any) -> None:
+    """Raise OpError when one of the size and the weights of a projection is missing, or h is not smaller than c."""
+    if (proj_size is None) != (w_hr is None):
+        found, missing = ("w_hr", "proj_size") if proj_size is None else (f"proj_size={proj_size}", "w_hr")
+        raise OpError(f"{found} is given without {missing}, expected both: w_hr is [proj_size, H]")
+    if proj_size is not None and proj_size >= w_hr.shape[1]:
+        raise OpError(f"proj_size is {proj_size}, expected less than {w_hr.shape[1]}, the columns of w_hr")
 
 
 def as_ifgo(
@@ -249,7 +294,7 @@ def as_ifgo(
     if gate_order == "ifog":
         w_ih, w_hh, bias = swap_last_gates(w_ih), swap_last_gates(w_hh), swap_last_gates(bias)
     if forget_bias:
-        hidden = w_hh.shape[1]
+        hidden = len(w_hh) // 4
         bias = np.zeros(4 * hidden, w_hh.dtype) if bias is None else bias.copy()
         bias[hidden : 2 * hidden] += forget_bias
     return w_ih, w_hh, bias

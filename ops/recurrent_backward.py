@@ -9,9 +9,10 @@ from seqflow.kernels.recurrent_cells.backward import Pass
 from seqflow.kernels.recurrent_cells.backward import gru_backward as _gru
 from seqflow.kernels.recurrent_cells.backward import lstm_backward as _lstm
 from seqflow.kernels.recurrent_cells.backward import rnn_backward as _rnn
-from seqflow.ops.recurrent import as_ifgo, swap_last_gates
+from seqflow.ops.recurrent import as_ifgo, check_projection, swap_last_gates
 from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import NoDerivative, op
+from seqflow.signature import Positive
 
 _SECOND = NoDerivative("the second derivative of a recurrent op is not there: take cells of PyTorch for it")
 
@@ -113,11 +114,13 @@ def gru_backward(
 
 
 @op(
-    "float x[sum(lengths), K], like(x) h[sum(lengths), H], like(x) d_h[sum(lengths), H], like(x) d_h_last[B, H],"
-    " like(x) d_c_last[B, H], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H], like(x) bias[4*H]?,"
-    " like(x) h0[B, H]?, like(x) c0[B, H]?"
-    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
-    " like(x) grad_bias[4*H], like(x) grad_h0[B, H], like(x) grad_c0[B, H]",
+    "float x[sum(lengths), K], like(x) h[sum(lengths), proj_size|H], like(x) d_h[sum(lengths), proj_size|H],"
+    " like(x) d_h_last[B, proj_size|H], like(x) d_c_last[B, H], lengths[B], like(x) w_ih[4*H, K],"
+    " like(x) w_hh[4*H, proj_size|H], like(x) bias[4*H]?, like(x) h0[B, proj_size|H]?, like(x) c0[B, H]?,"
+    " like(x) w_hr[proj_size|H, H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, proj_size|H],"
+    " like(x) grad_bias[4*H], like(x) grad_h0[B, proj_size|H], like(x) grad_c0[B, H],"
+    " like(x) grad_w_hr[proj_size|H, H]",
     moves="",
     grad=_SECOND,
 )
@@ -133,27 +136,30 @@ def lstm_backward(
     bias: Array | None,
     h0: Array | None,
     c0: Array | None,
+    w_hr: Array | None,
     *,
     gate_order: Literal["ifgo", "ifog"] = "ifgo",
     forget_bias: float = 0.0,
+    proj_size: Positive | None = None,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
     """Return the gradients of `lstm`: of x, the weights, the bias and the initial states; `h` are its states.
 
     The gates and the states c are computed again. For an empty sequence the gradients of its last states are those of
-    its initial states.
+    its initial states. `grad_w_hr` is 0 without a projection.
 
     >>> x, w, v, one = np.zeros((1, 1)), np.ones((4, 1)), np.zeros((4, 1)), np.ones((1, 1))
     >>> lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v).grad_bias
     array([0.  , 0.  , 0.25, 0.  ])
     """
+    check_projection(proj_size, w_hr)
     w_ih, w_hh, bias = as_ifgo(gate_order, forget_bias, w_ih, w_hh, bias)
     given = _pass((x, h, d_h, d_h_last), lengths, (w_ih, w_hh), h0, reverse)
-    found = _lstm(given, _float(d_c_last), _float(bias), _float(c0))
+    found = _lstm(given, _float(d_c_last), _float(bias), _float(c0), _float(w_hr))
     weights = [found.w_ih, found.w_hh, found.bias]
     if gate_order == "ifog":
         weights = [swap_last_gates(one) for one in weights]
-    return _as(x.dtype, found.x, *weights, found.h0, found.c0)
+    return _as(x.dtype, found.x, *weights, found.h0, found.c0, found.w_hr)
 
 
 # From both ends

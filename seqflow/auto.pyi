@@ -102,7 +102,7 @@ class BidirectionalLstmResult(NamedTuple):
     h_last: Carried
     c_last: Carried
 
-def bidirectional_lstm(x: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None) -> BidirectionalLstmResult: ...
+def bidirectional_lstm(x: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, w_hr: Rows | None = None, w_hr_reverse: Rows | None = None, *, lengths: Lengths | None = None, proj_size: int | None = None) -> BidirectionalLstmResult: ...
 
 class BidirectionalLstmBackwardResult(NamedTuple):
     grad_x: Sequence
@@ -114,8 +114,10 @@ class BidirectionalLstmBackwardResult(NamedTuple):
     grad_bias_reverse: Carried
     grad_h0: Carried
     grad_c0: Carried
+    grad_w_hr: Carried
+    grad_w_hr_reverse: Carried
 
-def bidirectional_lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None) -> BidirectionalLstmBackwardResult: ...
+def bidirectional_lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, w_hr: Rows | None = None, w_hr_reverse: Rows | None = None, *, lengths: Lengths | None = None, proj_size: int | None = None) -> BidirectionalLstmBackwardResult: ...
 
 class BidirectionalRnnResult(NamedTuple):
     h: Sequence
@@ -611,7 +613,7 @@ class LstmResult(NamedTuple):
     h_last: Carried
     c_last: Carried
 
-def lstm(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+def lstm(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, w_hr: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmResult: ...
 
 class LstmBackwardResult(NamedTuple):
     grad_x: Sequence
@@ -620,8 +622,9 @@ class LstmBackwardResult(NamedTuple):
     grad_bias: Carried
     grad_h0: Carried
     grad_c0: Carried
+    grad_w_hr: Carried
 
-def lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
+def lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, w_hr: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 def mask_sequences(data: Rows, mask: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 

@@ -57,6 +57,10 @@ _SPELLED = {
         "[source.storage_options] retry_seconds = …",
         "--storage-option retry_seconds=…",
     ),
+    "token": ("token=", "[serve] token_file", "--token-file"),
+    "tls_cert": ("tls_cert=", "tls_cert", "--tls-cert"),
+    "tls_key": ("tls_key=", "tls_key", "--tls-key"),
+    "insecure": ("insecure=True", "--insecure", "--insecure"),
     "header": ("format=sf.Csv(header=False)", "[source.csv] header = false"),
     "batch_bytes": ("batch_bytes=", "[source] batch_bytes"),
     **{

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef, get, op
-from seqflow.signature import Argument
+from seqflow.signature.language import Argument, Arithmetic, FixedSize
 
 Body = Callable[..., tuple[Any, ...]]
 
@@ -28,8 +29,10 @@ class _DirectedTensor(NamedTuple):
     """Tensor of the op of one direction."""
 
     def __str__(self) -> str:
-        text = str(self.argument).replace(f"{self.argument.name}[", f"{self.name}[")
-        return text.replace(", H]", ", 2*H]") if self.is_state else text
+        *dims, last = self.argument.dims
+        if self.is_state:
+            last = Arithmetic("*", FixedSize(2), last)  # type: ignore[arg-type]  # it is H, or an attribute or H
+        return str(replace(self.argument, name=self.name, dims=(*dims, last)))
 
 
 def both_directions(
@@ -112,7 +115,7 @@ def _kind(argument: Argument) -> str:
     """Return the kind of a tensor: the rows of weights and biases are gates; states have H columns."""
     if "H" in str(argument.dims[0]):
         return "weight" if len(argument.dims) == 2 else "bias"
-    return "state" if str(argument.dims[-1]) == "H" else "input"
+    return "state" if str(argument.dims[-1]).endswith("H") else "input"
 
 
 def _gradient(

@@ -73,6 +73,8 @@ def refuse(
         _check_workers(job, one)
         show(found)
     for one in loaders.values():
+        if one.shuffle is not None:
+            one.pipeline.listing.slices()  # raises for a block that does not fit into a window
         check_targets(job, one)
         if not append:
             one.source.bad_files.check(one.source.damaged)

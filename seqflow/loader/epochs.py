@@ -307,7 +307,7 @@ class EpochBatches:
         Everything before batch `upto` of the current epoch counts, by default all that was handed out. It follows
         from numbers, not from what this process did: skips, changes of weights and resumes are in it. Rows are
         looked up by the lengths of an index, or the counts of `Rows` without list columns; otherwise windows are
-        read, and a warning is logged.
+        read, and a warning is logged. Raise OpError when `upto` is after the end of the epoch.
         """
         epoch, batch = self.place[:2]
         _check_counts("ledger", upto=batch if upto is None else upto)

@@ -85,8 +85,9 @@ class Loader(EpochBatches):
         share: List columns of which a batch has each of equal lists once, by the column whose equal values share:
             `{"history": "session"}` gives `history.values` and `history.lengths` of the lists, and `history.row`,
             int64[rows], the index of each row among them. A row whose list differs from that of an earlier row of
-            its window with the same key is a bad row. None in place of the key compares the lists. A tuple of
-            columns has one index, named after the first. `net` gets the shared columns; all before it sees rows.
+            its window with the same key is a bad row, as is one whose key is null, also by `valid`. None in place
+            of the key compares the lists. A tuple of columns has one index, named after the first. `net` gets the
+            shared columns; all before it sees rows.
         columns: Columns to read, or fields of them; None reads all.
         where: Condition on the rows of the source, before they are read where possible.
         kind: Kind of the source; None takes it from the suffix.

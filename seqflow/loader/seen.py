@@ -85,7 +85,8 @@ Handed = tuple[int, list[tuple[str | None, Pipeline, BatchTask]]]
 def handed_out(of: Pipeline | MixPipeline, epoch: int, stop: int | None) -> Iterator[Handed]:
     """Yield the batches of an epoch before batch `stop` that ranks get, as their windows plan them.
 
-    Skipped batches, and a last round that is dropped, are not handed out.
+    Skipped batches, and a last round that is dropped, are not handed out. Raise OpError when `stop` is after the
+    end of the epoch and of its last round.
     """
     if not all(one.plans_by_lengths for _, one in _sources(of)):
         _log.warning(
@@ -99,6 +100,11 @@ def handed_out(of: Pipeline | MixPipeline, epoch: int, stop: int | None) -> Iter
         while stop is None or skips.number(index) < stop:
             task = task_at(run, skips.number(index), wait=True)
             if task is None:
+                last = -(-skips.number(index) // ranks.world_size) * ranks.world_size
+                if stop is not None and stop > last:
+                    raise OpError(
+                        f"upto is {stop}, expected {last} or less: epoch {epoch} has no more batches"
+                    )
                 break
             rest.append((skips.number(index), of.parts_of(task, epoch)))
             if isinstance(run, MixRun):

@@ -55,7 +55,9 @@ class Servers:
         now = monotonic()
         is_new = self._lost.setdefault(address, now) is now  # of several threads, one has set it
         if is_new and len(self.addresses) > 1:
-            _log.warning("served: %s: %s; the other servers are asked", address, why)
+            left = {one for one, _ in self.addresses} - self._lost.keys() - self.refusals.keys()
+            then = "the other servers are asked" if left else "no other server is left: all are asked again"
+            _log.warning("served: %s: %s; %s", address, why, then)
 
     def answered(self, address: str) -> None:
         """Record that a server has answered."""

@@ -300,8 +300,8 @@ def serve(
         raise OpError("serve: tls_cert and tls_key belong together, expected both or neither")
     if host not in LOOPBACK and not insecure and (token is None or tls_cert is None):
         raise OpError(
-            f"serve: host {host} can be reached from other machines, expected a token and TLS\n"
-            "  give token= and tls_cert=, tls_key=, or insecure=True in a network that you trust"
+            f"serve: host {host} can be reached from other machines, expected a token and TLS",
+            advice="give %(token)s, %(tls_cert)s and %(tls_key)s, or %(insecure)s in a network that you trust",
         )
     header = None if token is None else bearer(token)
     port, most = index(port), byte_count("serve: memory", memory)

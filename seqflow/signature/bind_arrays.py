@@ -423,6 +423,11 @@ class _ConditionWriter:
                     case AtLeast(name=name, bound=bound):
                         self._equal(name, place)
                         later.append((f"{place} >=", bound))
+                    case Arithmetic("*", FixedSize(value=factor), Name(name=name)) if (
+                        factor and name not in self.bound
+                    ):
+                        self.bound[name] = f"({place} // {factor})"
+                        later.append((f"{place} ==", dim))
                     case _:
                         assert not isinstance(dim, (Anything, Fresh))
                         later.append((f"{place} ==", dim))

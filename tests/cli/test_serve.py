@@ -73,7 +73,7 @@ def test_a_token_file_is_read_and_not_shown(job):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--host", "0.0.0.0"), "expected a token and TLS"),
+        (("--host", "0.0.0.0"), "give [serve] token_file, tls_cert and tls_key, or --insecure in a network"),
         (("--port", "70000"), "port is 70000, expected an integer, 0 to 65535"),
         (("--token-file", "missing"), "cannot read"),
         (("--set", "serve.colour=1"), "unknown key 'colour'"),

@@ -315,6 +315,10 @@ def test_what_a_run_could_not_write_is_refused(source, tmp_path, output, message
         ),
         ({"net": {"net": "return tokens.values, id"}}, "they are not columns of one table"),
         ({"keep": "idd > 0"}, "nothing assigns 'idd'"),
+        (
+            {"order": {"shuffle": True, "window": 1}, "output": {"kind": "none"}},
+            "block 0 has 40 B, but rows are shuffled in windows of 1 B",
+        ),
     ],
 )
 def test_a_check_and_a_dry_run_refuse_what_a_run_refuses(source, tmp_path, changes, message):

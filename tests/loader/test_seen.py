@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.loader.seen import batches_of_rows
 
 PLANS = {
     "rows": sf.Rows(7),
@@ -85,7 +86,8 @@ def test_nothing_is_read_where_lengths_are_known(folder, tmp_path):
     index = tmp_path / "index.arrow"
     of = sf.Loader(files, PLANS["tokens"], window=700, shuffle=sf.Shuffle(1), index=index)
     of.lengths_index()
-    whole = of.ledger(10**6)
+    end = sum(1 for _ in of)
+    whole = of.ledger(0)
     assert [one.rows for one in whole.by_source] == [300]
     stats = {path: path.stat() for path in files}
     again = sf.Loader(files, PLANS["tokens"], window=700, shuffle=sf.Shuffle(1), index=index)
@@ -93,7 +95,18 @@ def test_nothing_is_read_where_lengths_are_known(folder, tmp_path):
     for path in files:
         size = stats[path].st_size
         path.write_bytes(bytes(size))
-    assert again.ledger(10**6).digest == whole.digest
+    assert again.ledger(end).digest == whole.digest
+
+
+def test_a_batch_after_the_end_of_an_epoch_is_an_error_that_says_the_last(folder):
+    of = [loader(folder, PLANS["rows"], rank=rank, world_size=4) for rank in range(2)]
+    end = len(of[0]) * 4 + 3  # a last round is not full
+    assert of[0].ledger(end).batches == of[1].ledger(end + 1).batches
+    for ask in (lambda: of[0].ledger(end + 2), lambda: batches_of_rows(of[0].pipeline, [], 0, end + 2)):
+        with pytest.raises(
+            sf.OpError, match=rf"upto is {end + 2}, expected {end + 1} or less: epoch 0 has no more"
+        ):
+            ask()
 
 
 def test_earlier_epochs_count_and_a_dropped_round_does_not(folder):

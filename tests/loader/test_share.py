@@ -174,6 +174,24 @@ def test_a_row_that_differs_is_a_bad_row():
     assert kept == {(0, 1, 2, 4), (2, 3, 4)}
 
 
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("keys", [[0, None, 1, None, 0], ["", None, "b", None, ""]])
+def test_a_row_with_a_null_key_is_a_bad_row(keys, coded):
+    session = pa.array(keys).dictionary_encode() if coded else pa.array(keys)
+    history = pa.array([[5], [7], [6], [8], [5]], INTS)
+    table = pa.table({"session": session, "history": history, "id": range(5)})
+    options = {"batch": 8, "share": {"history": "session"}}
+    with pytest.raises(ProviderError, match="row 1, column 'session': null value"):
+        list(sf.Loader(table, **options))
+    with pytest.raises(
+        ProviderError, match="row 1, column 'session': is null, and rows with a key share lists"
+    ):
+        list(sf.Loader(table, **options, valid=["session"]))
+    (batch,) = sf.Loader(table, **options, valid=["session"], bad_rows="skip")
+    assert batch["id"].tolist() == [0, 2, 4]
+    assert batch["history.row"].tolist() == [0, 1, 0]
+
+
 def test_rows_of_two_windows_are_never_merged_when_they_differ(tmp_path):
     """A batch across the end of a window; each window is judged alone."""
     lists = pa.array([[5], [5], [6], [6]], INTS)
@@ -192,8 +210,6 @@ def test_nulls_are_shared_along():
     assert batch["history.row"].tolist() == [0, 1, 0, 2, 1]
     assert batch["history.valid"].tolist() == [False, True, True]
     assert sf.to_arrow(batch)["history"].to_pylist() == [None, [], None, [1], []]
-    with pytest.raises(ProviderError, match="row 3, column 'history': differs"):
-        [*sf.Loader(table, batch=8, share={"history": "session"}, valid=True)]
 
 
 def test_a_dictionary_of_lists_is_compacted_to_the_batch():

@@ -18,22 +18,39 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def looped(op, x, lengths, w_ih, w_hh, *, bias_ih=0, bias_hh=0, h0=None, c0=None, reverse=False, **how):
+def looped(
+    op,
+    x,
+    lengths,
+    w_ih,
+    w_hh,
+    *,
+    bias_ih=0,
+    bias_hh=0,
+    h0=None,
+    c0=None,
+    w_hr=None,
+    proj_size=None,
+    reverse=False,
+    **how,
+):
     """One sequence after another, one step after another, in float64."""
-    hidden = w_hh.shape[1]
+    hidden = len(w_hh) // GATES[op]
+    width = proj_size or hidden
     x, w_ih, w_hh = (np.asarray(a, np.float64) for a in (x, w_ih, w_hh))
     bias_ih, bias_hh = (np.broadcast_to(np.asarray(b, np.float64), len(w_hh)) for b in (bias_ih, bias_hh))
-    out = np.zeros((len(x), hidden))
+    out = np.zeros((len(x), width))
     h_last, c_last = (
-        np.zeros((len(lengths), hidden)) if a is None else np.array(a, np.float64) for a in (h0, c0)
+        np.zeros((len(lengths), size)) if a is None else np.array(a, np.float64)
+        for a, size in ((h0, width), (c0, hidden))
     )
     start = 0
     for i, length in enumerate(lengths):
         rows = range(start, start + int(length))
         for row in reversed(rows) if reverse else rows:
             a, b = w_ih @ x[row] + bias_ih, w_hh @ h_last[i] + bias_hh
-            h_last[i], c_last[i] = STEPS[op](a, b, h_last[i], c_last[i], w_hh, bias_hh, **how)
-            out[row] = h_last[i]
+            h, c_last[i] = STEPS[op](a, b, h_last[i], c_last[i], w_hh, bias_hh, **how)
+            out[row] = h_last[i] = h if w_hr is None else np.asarray(w_hr, np.float64) @ h
         start += int(length)
     return (out, h_last, c_last) if op == "lstm" else (out, h_last)
 
@@ -62,7 +79,7 @@ STEPS = {"lstm": lstm_step, "gru": gru_step, "rnn": rnn_step}
 
 
 def draw_problem(draw, op, dtype, *, states=True, directions=1):
-    """x, lengths, weights for each direction, and initial states."""
+    """x, lengths, weights for each direction with those of a projection last, or None, and initial states."""
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     lengths = np.array(
         draw(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 40)), max_size=20)), np.int64
@@ -73,20 +90,31 @@ def draw_problem(draw, op, dtype, *, states=True, directions=1):
         return (random.standard_normal(shape) / (2 * np.sqrt(hidden))).astype(dtype)
 
     gates = GATES[op] * hidden
+    projects = op == "lstm" and hidden > 1 and draw(st.booleans())
+    width = draw(st.integers(1, hidden - 1)) if projects else hidden
     weights = [
-        (normal(gates, inputs), normal(gates, hidden), normal(gates), normal(gates))
+        (
+            normal(gates, inputs), normal(gates, width), normal(gates), normal(gates),
+            normal(width, hidden) if projects else None,
+        )
         for _ in range(directions)
-    ]
+    ]  # fmt: skip
     initial = {}
     if states and draw(st.booleans()):
-        initial = {
-            name: normal(len(lengths), directions * hidden) for name in ("h0", "c0")[: 1 + (op == "lstm")]
-        }
+        initial = {"h0": normal(len(lengths), directions * width)}
+        if op == "lstm":
+            initial["c0"] = normal(len(lengths), directions * hidden)
     return normal(int(lengths.sum()), inputs), lengths, weights, initial
 
 
-def biases(op, ih, hh):
-    return {"bias_ih": ih, "bias_hh": hh} if op == "gru" else {"bias": ih + hh}
+def biases(op, ih, hh, w_hr=None):
+    """The biases of an op, and the weights of a projection."""
+    projection = {} if w_hr is None else {"w_hr": w_hr}
+    return ({"bias_ih": ih, "bias_hh": hh} if op == "gru" else {"bias": ih + hh}) | projection
+
+
+def projected(w_hr):
+    return {} if w_hr is None else {"proj_size": len(w_hr)}
 
 
 ATTRIBUTES = [
@@ -103,14 +131,11 @@ ATTRIBUTES = [
 def test_every_cell_gives_what_a_loop_over_sequences_and_steps_gives(
     name, op, attributes, dtype, data, reverse
 ):
-    x, lengths, [(w_ih, w_hh, ih, hh)], states = draw_problem(data.draw, op, dtype)
-    expected = looped(
-        op, x, lengths, w_ih, w_hh, bias_ih=ih, bias_hh=hh, reverse=reverse, **states, **attributes
-    )
+    x, lengths, [(w_ih, w_hh, ih, hh, w_hr)], states = draw_problem(data.draw, op, dtype)
+    same = states | attributes | projected(w_hr) | {"reverse": reverse}
+    expected = looped(op, x, lengths, w_ih, w_hh, bias_ih=ih, bias_hh=hh, w_hr=w_hr, **same)
     with kernels.use(name):
-        found = getattr(ops, op)(
-            x, lengths, w_ih, w_hh, **biases(op, ih, hh), **states, reverse=reverse, **attributes
-        )
+        found = getattr(ops, op)(x, lengths, w_ih, w_hh, **biases(op, ih, hh, w_hr), **same)
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == dtype
@@ -131,7 +156,7 @@ def test_every_cell_gives_what_torch_gives_on_packed_sequences(name, op, dtype, 
     prefix = "bidirectional_" if bidirectional else ""
     arguments = torch_arguments(op, weights)
     with kernels.use(name):
-        found = getattr(ops, prefix + op)(x, lengths, **arguments, **states)
+        found = getattr(ops, prefix + op)(x, lengths, **arguments, **states, **projected(weights[0][-1]))
     filled = lengths > 0  # torch refuses empty sequences
     for state in ("h0", "c0"):
         last = getattr(found, state.replace("0", "_last"), None)
@@ -159,20 +184,22 @@ def torch_module(torch, op, weights, bidirectional):
     gates, inputs = weights[0][0].shape
     kind = getattr(torch.nn, op.upper())
     module = kind(
-        inputs, gates // GATES[op], bidirectional=bidirectional, dtype=torch.from_numpy(weights[0][0]).dtype
-    )
-    names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"]
+        inputs, gates // GATES[op], bidirectional=bidirectional, dtype=torch.from_numpy(weights[0][0]).dtype,
+        **projected(weights[0][-1]),
+    )  # fmt: skip
+    names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_hr_l0"]
     names += [f"{name}_reverse" for name in names]
     arrays = [array for direction in weights for array in direction]
-    module.load_state_dict({name: torch.from_numpy(a) for name, a in zip(names, arrays, strict=False)})
+    given = zip(names, arrays, strict=False)
+    module.load_state_dict({name: torch.from_numpy(a) for name, a in given if a is not None})
     return module
 
 
 def torch_arguments(op, weights):
     arguments = {}
-    for suffix, (w_ih, w_hh, ih, hh) in zip(["", "_reverse"], weights, strict=False):
+    for suffix, (w_ih, w_hh, *more) in zip(["", "_reverse"], weights, strict=False):
         arguments |= {f"w_ih{suffix}": w_ih, f"w_hh{suffix}": w_hh}
-        arguments |= {f"{name}{suffix}": array for name, array in biases(op, ih, hh).items()}
+        arguments |= {f"{name}{suffix}": array for name, array in biases(op, *more).items()}
     return arguments
 
 
@@ -213,14 +240,15 @@ def problem(op, *, hidden=3, inputs=2, lengths=(2, 0, 3), dtype="float32"):
     return {"x": x, "lengths": lengths, "w_ih": w_ih, "w_hh": w_hh}
 
 
+def swapped(weights):
+    i, f, g, o = np.split(weights, 4)
+    return np.concatenate([i, f, o, g])
+
+
 def test_caffe2s_order_of_gates_is_i_f_o_g():
     plain = problem("lstm")
     bias = np.arange(12, dtype=np.float32) / 8
     expected = ops.lstm(**plain, bias=bias)
-
-    def swapped(weights):
-        i, f, g, o = np.split(weights, 4)
-        return np.concatenate([i, f, o, g])
 
     given = plain | {"w_ih": swapped(plain["w_ih"]), "w_hh": swapped(plain["w_hh"])}
     found = ops.lstm(**given, bias=swapped(bias), gate_order="ifog")
@@ -239,6 +267,28 @@ def test_forget_bias_is_added_to_the_bias_of_the_forget_gate(gate_order, bias):
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert bias is None or (bias == 1).all()
+
+
+@pytest.mark.parametrize("proj_size", [1, 2])
+@pytest.mark.parametrize("gate_order", ["ifgo", "ifog"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_projection_goes_with_any_attribute(proj_size, gate_order, reverse):
+    random = np.random.default_rng(4)
+    plain = problem("lstm", dtype="float64") | {"w_hh": random.standard_normal((12, proj_size))}
+    states = {"h0": random.standard_normal((3, proj_size)), "c0": random.standard_normal((3, 3))}
+    more = states | {
+        "w_hr": random.standard_normal((proj_size, 3)),
+        "proj_size": proj_size,
+        "reverse": reverse,
+    }
+    bias = random.standard_normal(12)
+    expected = looped("lstm", **plain, bias_ih=bias + np.repeat([0, 1.5, 0, 0], 3), **more)
+    if gate_order == "ifog":
+        plain |= {name: swapped(plain[name]) for name in ("w_ih", "w_hh")}
+        bias = swapped(bias)
+    found = ops.lstm(**plain, bias=bias, gate_order=gate_order, forget_bias=1.5, **more)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("op", GATES)
@@ -261,8 +311,12 @@ def test_there_may_be_no_sequences_no_inputs_and_no_hidden_units(op):
 @pytest.mark.parametrize("op", GATES)
 def test_float16_is_computed_in_float32(op):
     half = problem(op, dtype="float16")
+    how = {}
+    if op == "lstm":
+        half |= {"w_hh": half["w_hh"][:, :2], "w_hr": np.arange(6, dtype="float16").reshape(2, 3) / 8}
+        how = {"proj_size": 2}
     full = {name: a.astype("float32") if name != "lengths" else a for name, a in half.items()}
-    for ours, theirs in zip(getattr(ops, op)(**half), getattr(ops, op)(**full), strict=True):
+    for ours, theirs in zip(getattr(ops, op)(**half, **how), getattr(ops, op)(**full, **how), strict=True):
         np.testing.assert_array_equal(ours, theirs.astype("float16"))
 
 
@@ -302,7 +356,7 @@ BAD = [
     (
         {"w_ih": np.zeros((11, 2), "f")},
         sf.ShapeError,
-        r"lstm: w_ih.shape\[0\] is 11, expected 12 .*w_hh.shape\[1\]",
+        r"lstm: w_ih.shape\[0\] is 11, expected 4\*H for some H",
     ),
     (
         {"w_ih": np.zeros((12, 3), "f")},
@@ -312,12 +366,12 @@ BAD = [
     (
         {"w_hh": np.zeros((12, 4), "f")},
         sf.ShapeError,
-        r"lstm: w_ih.shape\[0\] is 12, expected 16 .*w_hh.shape\[1\]",
+        r"lstm: w_hh.shape\[1\] is 4, expected 3 .*H is 3 as in w_ih.shape\[0\]",
     ),
     (
         {"w_hh": np.zeros((8, 3), "f")},
         sf.ShapeError,
-        r"lstm: w_hh.shape\[0\] is 8, expected 12 .*w_hh.shape\[1\]",
+        r"lstm: w_hh.shape\[0\] is 8, expected 12 .*H is 3 as in w_ih.shape\[0\]",
     ),
     ({"w_hh": np.zeros(12, "f")}, sf.ShapeError, r"lstm: w_hh has 1 dimensions \(12,\), expected 2"),
     ({"bias": np.zeros(13, "f")}, sf.ShapeError, r"lstm: bias.shape\[0\] is 13, expected 12"),
@@ -329,7 +383,7 @@ BAD = [
     (
         {"c0": np.zeros((3, 4), "f")},
         sf.ShapeError,
-        r"lstm: c0.shape\[1\] is 4, expected 3 as in w_hh.shape\[1\]",
+        r"lstm: w_ih.shape\[0\] is 12, expected 16 .*H is 4 as in c0.shape\[1\]",
     ),
     ({"x": np.zeros((6, 2), "f")}, sf.LodError, r"lstm: sum\(lengths\) is 5 but x has 6 rows"),
     ({"w_hh": np.zeros((12, 3))}, OpTypeError, "lstm: w_hh is float64 but x is float32"),
@@ -338,6 +392,25 @@ BAD = [
     ({"x": np.zeros((5, 2), int)}, OpTypeError, "lstm: x is int64, expected floats"),
     ({"w_ih": None}, sf.SeqflowError, "lstm: w_ih"),
     ({"gate_order": "iofg"}, sf.OpError, "lstm: gate_order is 'iofg', expected 'ifgo' or 'ifog'"),
+    ({"proj_size": 3}, sf.OpError, "lstm: proj_size=3 is given without w_hr, expected both"),
+    ({"w_hr": np.zeros((3, 3), "f")}, sf.OpError, "lstm: w_hr is given without proj_size, expected both"),
+    (
+        {"w_hr": np.zeros((3, 3), "f"), "proj_size": 3},
+        sf.OpError,
+        "lstm: proj_size is 3, expected less than 3, the columns of w_hr",
+    ),
+    ({"proj_size": 0}, sf.OpError, "lstm: proj_size is 0, expected an integer, 1 or more, or None"),
+    (
+        {"w_hr": np.zeros((2, 3), "f")},
+        sf.ShapeError,
+        r"lstm: w_hr.shape\[0\] is 2, expected 3 \(proj_size\|H is 3",
+    ),
+    (
+        {"w_hr": np.zeros((3, 3), "f"), "proj_size": 2},
+        sf.ShapeError,
+        r"lstm: w_hh.shape\[1\] is 3, expected 2 \(proj_size\|H is 2",
+    ),
+    ({"w_hr": np.zeros((3, 3))}, OpTypeError, "lstm: w_hr is float64 but x is float32"),
     ({"forget_bias": "1"}, sf.SeqflowError, r"lstm: forget_bias is '1' \(str\), expected a number"),
 ]
 

@@ -266,6 +266,11 @@ def test_a_server_that_is_lost_is_told_once(loader_of, serve, content, caplog):
     (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert warning.startswith(f"served: {first.address}: ")
     assert warning.endswith("; the other servers are asked")
+    second.close()
+    with pytest.raises(OpError, match="none answers"):
+        sum(1 for _ in sf.served([first.url, second.url], timeout=0.2))
+    served.pipeline.servers.lose(second.address, "gone")
+    assert caplog.messages[-1].endswith(": gone; no other server is left: all are asked again")
 
 
 def test_a_slow_server_is_left_for_the_next_one(loader_of, serve, content, monkeypatch):
@@ -316,7 +321,10 @@ def test_tls_and_what_does_not_trust_it(loader_of, serve, certificate):
 
 @pytest.mark.parametrize("options", [{}, {"token": "t"}, {"tls_cert": "c", "tls_key": "k"}])
 def test_a_host_that_others_reach_needs_a_token_and_tls(loader_of, options):
-    with pytest.raises(OpError, match="can be reached from other machines, expected a token and TLS"):
+    advice = "give token=, tls_cert= and tls_key=, or insecure=True in a network"
+    with pytest.raises(
+        OpError, match=f"can be reached from other machines, expected a token and TLS\n  {advice}"
+    ):
         sf.serve(loader_of(), host="0.0.0.0", port=0, **options)
     with sf.serve(loader_of(), host="0.0.0.0", port=0, insecure=True) as server:
         assert len(sf.served(f"flight://127.0.0.1:{server.port}")) > 0

@@ -185,7 +185,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ShapeError: [
         Kind("… has … dimensions …, expected …", "an array with more or fewer axes than the signature has", "reshape it; lengths have one axis", lambda: ops.lengths_sum(X, [[6]])),
         Kind("… is …, expected … as in …", "two sizes that have one name in the signature differ", "look at both shapes: often one is transposed, or of another layer", lambda: ops.fc(np.ones((2, 3)), np.ones((4, 5)))),
-        Kind("… is …, expected … (… is …, … is … as in …)", "a size is not the multiple, or not the sum, that the signature declares", "as above; the brackets show the origin of the numbers", lambda: ops.lstm(np.ones((6, 3)), N, np.ones((7, 3)), np.ones((8, 2)))),
+        Kind("… is …, expected … (… is …, … is … as in …)", "a size is not the multiple, or not the sum, that the signature declares", "as above; the brackets show the origin of the numbers", lambda: ops.gru(np.ones((6, 3)), N, np.ones((7, 3)), np.ones((6, 2)))),
         Kind("… is …, expected … or more (… is …)", "an axis that is too short for the longest sequence, or for another size", "pad wider, or truncate", lambda: ops.unpad(np.ones((2, 3)), [2, 4])),
         Kind("x … has … elements, shape … has …", "`reshape` to another number of elements", "one size may be -1", lambda: ops.reshape(X, shape=[4])),
         Kind("…: dimension … is … in … but … in …", "two known shapes that differ", "as the shapes say", lambda: sf.PartialShape([2, 3]).merge(sf.PartialShape([2, 4]))),

@@ -31,7 +31,7 @@ class Pass(NamedTuple):
 
 
 class CellGradients(NamedTuple):
-    """CellGradients of a cell; `bias_hh` is None if the cell has one bias, `c0` if it has no state c."""
+    """Gradients of a cell; `bias_hh` is None if the cell has one bias, `c0` and `w_hr` if it has no state c."""
 
     x: Array
     w_ih: Array
@@ -40,6 +40,7 @@ class CellGradients(NamedTuple):
     bias_hh: Array | None
     h0: Array
     c0: Array | None
+    w_hr: Array | None
 
 
 class _Steps:
@@ -94,18 +95,23 @@ def rnn_backward(given: Pass, relu: bool) -> CellGradients:
     return _collected(steps, given, x, steps.before(h, h0), d, d, dh)
 
 
-def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None) -> CellGradients:
-    """Return the gradients of c = f c + i g, h = o tanh(c); c is computed again, step by step."""
+def lstm_backward(
+    given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None, w_hr: Array | None
+) -> CellGradients:
+    """Return the gradients of c = f c + i g, h = o tanh(c), or w_hr @ (o tanh(c)); c is computed again, step by step.
+
+    The gradient of w_hr is 0 if there is none.
+    """
     steps, x, h, d_h, h0 = _by_time(given)
     previous = steps.before(h, h0)
     gates = x @ given.w_ih.T + previous @ given.w_hh.T
     if bias is not None:
         gates += bias
-    hidden = h.shape[1]
+    hidden = d_c_last.shape[1]
     i, f, o = (_sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in (0, 1, 3))
     g = np.tanh(gates[:, 2 * hidden : 3 * hidden])
-    initial = np.zeros_like(h0) if c0 is None else c0[steps.order]
-    before, tanh_c, state = np.empty_like(h), np.empty_like(h), initial.copy()
+    state = np.zeros_like(d_c_last) if c0 is None else c0[steps.order]
+    before, tanh_c = np.empty_like(g), np.empty_like(g)
     for rows, count in steps.forwards():
         before[rows] = state[:count]
         state[:count] = f[rows] * state[:count] + i[rows] * g[rows]
@@ -114,9 +120,12 @@ def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | 
     through = o * (1 - tanh_c * tanh_c)
     by_o = tanh_c * o * (1 - o)
     d = gates  # reuses memory: `gates` are not needed below
+    arriving_h = np.empty_like(h)
     dh, dc = given.d_h_last[steps.order], d_c_last[steps.order]
     for rows, count in steps.backwards():
-        arriving = d_h[rows] + dh[:count]
+        arriving = np.add(d_h[rows], dh[:count], out=arriving_h[rows])
+        if w_hr is not None:
+            arriving = arriving @ w_hr
         of_c = dc[:count]
         of_c += arriving * through[rows]
         d[rows, : 3 * hidden] = slope[rows] * np.tile(of_c, 3)
@@ -124,7 +133,8 @@ def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | 
         dh[:count] = d[rows] @ given.w_hh
         of_c *= f[rows]
     found = _collected(steps, given, x, previous, d, d, dh)
-    return found._replace(c0=_in_order(steps, dc))
+    of_w_hr = np.zeros((hidden, hidden), h.dtype) if w_hr is None else arriving_h.T @ (o * tanh_c)
+    return found._replace(c0=_in_order(steps, dc), w_hr=of_w_hr)
 
 
 def gru_backward(
@@ -187,7 +197,7 @@ def _collected(
     back = np.empty(given.x.shape, given.x.dtype)
     back[steps.rows] = of_x @ given.w_ih
     w_hh = of_h.T @ previous
-    return CellGradients(back, of_x.T @ x, w_hh, of_x.sum(0), None, _in_order(steps, dh), None)
+    return CellGradients(back, of_x.T @ x, w_hh, of_x.sum(0), None, _in_order(steps, dh), None, None)
 
 
 def _in_order(steps: _Steps, states: Array) -> Array:

@@ -133,7 +133,8 @@ def _key_tensors(record: Record, key: str) -> tuple[str, ...]:
 
 
 def differing_rows(rows: WindowRows, shares: Sequence[Share]) -> list[BadRow]:
-    """Return the rows of a window whose lists differ from those of an earlier row with the same key.
+    """Return the rows of a window whose lists differ from those of an earlier row with the same key; those with a
+    null key, if there are any.
 
     Rows are counted over the records in turn, as those of a plan.
     """
@@ -142,6 +143,9 @@ def differing_rows(rows: WindowRows, shares: Sequence[Share]) -> list[BadRow]:
         if share.key is None or not rows.num_rows:
             continue
         record, numbers = rows.records[0], rows.numbers(slice(None))
+        if f"{share.key}.valid" in record and not (valid := rows.tensor(f"{share.key}.valid")).all():
+            nulls = numbers[~valid].tolist()
+            return [BadRow(number, share.key, "is null, and rows with a key share lists") for number in nulls]
         keys = _codes_of_key(record, share.key, rows.tensor, lambda *names: _column_of(rows, *names))
         for column in share.columns:
             for values, sizes in parts_of_window(rows, share, column):

@@ -565,10 +565,12 @@ class WindowMaker:
                     if groups is not None:
                         self._check_keeps(keeps, of.stop - of.start, result.num_rows)
                     yield _Prepared(result, of_rows, None if groups is None else groups[of])
-        except ROW_ERRORS as error:
+        except Exception as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None
             of_row = "" if row is None else f", row {numbers[row]}"
+            if not isinstance(prepare, Net) and record.num_rows:
+                of_row = f", rows {numbers[0]} to {numbers[-1]}"
             if row == 0 and each_fails(run, record.num_rows):
                 of_row = f": {EACH_FAILS}"
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
@@ -624,7 +626,7 @@ class WindowMaker:
         if order is None and (self.numbered or draws):
             order = np.arange(ledger.rows_left)
         rows = WindowRows(records, order, recipe.pad, source)
-        if bad := differing_rows(rows, recipe.shares):
+        while bad := differing_rows(rows, recipe.shares):
             for rejected in self.rejected(bad, ledger.ranges):
                 self._reject(ledger, rejected, is_prepared=True)
             left = rows.numbers(slice(None))

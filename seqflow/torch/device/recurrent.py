@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from seqflow import registry
+from seqflow.ops.recurrent import check_projection
 from seqflow.ops.shared.directions import run_both
 from seqflow.torch.device.registration import IMPLEMENTED, implements
 from seqflow.torch.device.structure import arange, starts_of
@@ -54,27 +55,30 @@ def _run(
     biases: tuple[Tensor | None, Tensor | None],
     states: tuple[Tensor | None, ...],
     reverse: bool,
+    w_hr: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """Return the states after every row, and the last states of each sequence, in the dtype of x."""
     dtype = x.dtype
+    if w_hr is not None:
+        weights = (*weights, w_hr)
     if dtype is torch.float16:
         x, weights = x.float(), tuple(one.float() for one in weights)
     given = [None if one is None else one.to(x.dtype) for one in (*biases, *states)]
     packed = _Packed(lengths, reverse)
-    hidden = weights[1].shape[1]
-    initial = [packed.states(one, x, hidden) for one in given[2:]]
+    widths = weights[1].shape[1], weights[-1].shape[1]  # of h and, with a projection, another of c
+    initial = [packed.states(one, x, width) for one, width in zip(given[2:], widths, strict=False)]
     filled = [x.new_zeros(len(weights[0])) if one is None else one for one in given[:2]]
-    if not packed.alive or not hidden:
-        found, last = x, [one[: packed.alive] for one in initial]
-        # products without elements, which keep the weights in the graph
-        for weight, bias in zip(weights, filled, strict=True):
-            found = torch.nn.functional.linear(found, weight[:hidden], bias[:hidden])
+    if not packed.alive or not len(weights[0]):
+        last = [one[: packed.alive] for one in initial]
+        # sums of no elements, which keep the weights in the graph
+        found = x.new_zeros(len(x), widths[0]) + sum(one[:0].sum() for one in (x, *weights, *filled))
     else:
         first = [one[None, : packed.alive].contiguous() for one in initial]
-        found, *last = _CELLS[cell](x[packed.rows], packed.batch_sizes, first, [*weights, *filled])
+        every = [*weights[:2], *filled, *weights[2:]]
+        found, *last = _CELLS[cell](x[packed.rows], packed.batch_sizes, first, every)
         found = packed.in_order(found)
     ends = (
-        packed.last(one.reshape(packed.alive, hidden), start)
+        packed.last(one.reshape(packed.alive, start.shape[1]), start)
         for one, start in zip(last, initial, strict=True)
     )
     return tuple(one.to(dtype) for one in (found, *ends))
@@ -134,17 +138,24 @@ def _gru(
 
 @implements("lstm", syncs=_SYNCS)
 def _lstm(
-    x: Tensor, lengths: Tensor, *given: Any, gate_order: str, forget_bias: float, reverse: bool
+    x: Tensor,
+    lengths: Tensor,
+    *given: Any,
+    gate_order: str,
+    forget_bias: float,
+    proj_size: int | None,
+    reverse: bool,
 ) -> tuple[Tensor, ...]:
-    w_ih, w_hh, bias, h0, c0 = given
+    w_ih, w_hh, bias, h0, c0, w_hr = given
+    check_projection(proj_size, w_hr)
     if forget_bias:
         added = w_hh.new_zeros(len(w_hh))  # w_hh may have no columns
-        added[w_hh.shape[1] : 2 * w_hh.shape[1]] = forget_bias
+        added[len(w_hh) // 4 : len(w_hh) // 2] = forget_bias
         bias = added if bias is None else bias + added
     if gate_order == "ifog":
         w_ih, w_hh = _swapped(w_ih), _swapped(w_hh)
         bias = None if bias is None else _swapped(bias)
-    return _run("lstm", x, lengths, (w_ih, w_hh), (bias, None), (h0, c0), reverse)
+    return _run("lstm", x, lengths, (w_ih, w_hh), (bias, None), (h0, c0), reverse, w_hr)
 
 
 def _swapped(weights: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ class BidirectionalLstmResult(NamedTuple):
     h_last: Tensor
     c_last: Tensor
 
-def bidirectional_lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None) -> BidirectionalLstmResult: ...
+def bidirectional_lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, w_hr: Tensor | None = None, w_hr_reverse: Tensor | None = None, *, proj_size: int | None = None) -> BidirectionalLstmResult: ...
 
 class BidirectionalLstmBackwardResult(NamedTuple):
     grad_x: Tensor
@@ -107,8 +107,10 @@ class BidirectionalLstmBackwardResult(NamedTuple):
     grad_bias_reverse: Tensor
     grad_h0: Tensor
     grad_c0: Tensor
+    grad_w_hr: Tensor
+    grad_w_hr_reverse: Tensor
 
-def bidirectional_lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None) -> BidirectionalLstmBackwardResult: ...
+def bidirectional_lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, w_hr: Tensor | None = None, w_hr_reverse: Tensor | None = None, *, proj_size: int | None = None) -> BidirectionalLstmBackwardResult: ...
 
 class BidirectionalRnnResult(NamedTuple):
     h: Tensor
@@ -610,7 +612,7 @@ class LstmResult(NamedTuple):
     h_last: Tensor
     c_last: Tensor
 
-def lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+def lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, w_hr: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmResult: ...
 
 class LstmBackwardResult(NamedTuple):
     grad_x: Tensor
@@ -619,8 +621,9 @@ class LstmBackwardResult(NamedTuple):
     grad_bias: Tensor
     grad_h0: Tensor
     grad_c0: Tensor
+    grad_w_hr: Tensor
 
-def lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
+def lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, w_hr: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, proj_size: int | None = None, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 class MaskSequencesResult(NamedTuple):
     values: Tensor

@@ -121,6 +121,21 @@ def test_a_prepare_that_fails_for_one_row_names_it_too(folder):
     assert notes(sf.Loader(folder, prepare=SAME)) == f"preparing {folder / 'b.parquet'}, block 1, row 7"
 
 
+@pytest.mark.parametrize(
+    ("error", "where", "first"), [(ZeroDivisionError, None, 0), (sf.LodError, "labels.lengths > 1", 1)]
+)
+def test_a_function_that_fails_names_the_rows_it_was_called_for(folder, error, where, first):
+    def fails(record):
+        if 3 in record["tokens.values"]:
+            raise error("no")
+        return record
+
+    loader = sf.Loader(folder, prepare=fails, where=where)
+    with pytest.raises(error, match="no") as caught:
+        list(loader)
+    assert caught.value.__notes__ == [f"preparing {folder / 'a.parquet'}, block 0, rows {first} to 9"]
+
+
 def test_rows_are_found_behind_a_prepare_that_keeps_them(folder):
     keeping = "ids, n = truncate(tokens.values, tokens.lengths, max_length=99)\nreturn ids, n, labels.lengths"
     loader = sf.Loader(folder, prepare=keeping, net="same_lengths(n, labels.lengths)", batch=sf.Rows(8))

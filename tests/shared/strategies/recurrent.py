@@ -21,21 +21,27 @@ def _recurrent(draw: Any, op: Any) -> Call:
     lengths, inputs, hidden = draw(LENGTHS), draw(st.integers(0, 4)), draw(st.integers(0, 4))
     dtype = draw(st.sampled_from(["float32", "float64"]))
     gates = GATES[op.name.removeprefix("bidirectional_")] * hidden
-    states = (len(lengths), hidden * (2 if op.name.startswith("bidirectional_") else 1))
+    directions = 2 if op.name.startswith("bidirectional_") else 1
+    may_project = "w_hr" in op.signature.arguments and hidden > 1
+    proj_size = draw(st.none() | st.integers(1, hidden - 1)) if may_project else None
+    width = proj_size or hidden
     shapes = {
-        "x": (int(lengths.sum()), inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden),
-        "bias": (gates,), "bias_ih": (gates,), "bias_hh": (gates,), "h0": states, "c0": states,
+        "x": (int(lengths.sum()), inputs), "w_ih": (gates, inputs), "w_hh": (gates, width),
+        "bias": (gates,), "bias_ih": (gates,), "bias_hh": (gates,), "h0": (len(lengths), width * directions),
+        "c0": (len(lengths), hidden * directions), "w_hr": (width, hidden),
     }  # fmt: skip
     given = {}
     for argument in op.signature.input_arguments:
         if argument.is_lengths:
             given[argument.name] = lengths
-        else:
+        elif proj_size or not argument.name.startswith("w_hr"):
             shape = shapes[argument.name.removesuffix("_reverse")]
             values = draw(hnp.arrays("int64", shape, elements=st.integers(-8, 8)))
             given[argument.name] = (values / 16).astype(dtype)
     choices = {a.name: st.sampled_from(a.choices) for a in op.attributes if a.kind == "choice"}
     choices |= {a.name: st.booleans() for a in op.attributes if a.kind == "bool"}
+    if proj_size is not None:
+        choices["proj_size"] = st.just(proj_size)
     return given, draw(st.fixed_dictionaries(choices))
 
 
@@ -57,7 +63,8 @@ def _recurrent_backward(draw: Any, op: Any) -> Call:
     states = {"h": results.h, "d_h": results.h / 2 - 0.25}
     states |= {f"d_{name}": value + 0.5 for name, value in results._asdict().items() if name != "h"}
     known = {name: np.asarray(value, given["x"].dtype) for name, value in states.items()} | given
-    return {one.name: known[one.name] for one in op.signature.input_arguments}, attributes
+    inputs = (one.name for one in op.signature.input_arguments)
+    return {name: known[name] for name in inputs if name in known}, attributes
 
 
 LAYERS = ("rnn", "lstm", "gru", "bidirectional_rnn", "bidirectional_lstm", "bidirectional_gru")
