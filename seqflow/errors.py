@@ -6,6 +6,7 @@ second line may give advice. Control characters in names are escaped.
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
 from seqflow.hidden import hidden
@@ -15,62 +16,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 Asker = Literal["python", "job", "command"]
 """Reader of advice: the caller of a function, the author of a job, or the user of a command for files."""
 _ASKERS: tuple[Asker, ...] = ("python", "job", "command")
-_FORMATS = {
-    "csv": "Csv",
-    "jsonl": "JsonLines",
-    "megatron": "Megatron",
-    "numpy": "Numpy",
-    "tar": "Tar",
-    "text": "Text",
-}
-"""Options of the formats whose blocks have a number of bytes, by kind."""
-_SPELLED = {
-    "bad_files": ("bad_files='skip'", '[bad_files] policy = "skip"', "--bad-files skip"),
-    "bad_rows": ("bad_rows='skip'", '[bad_rows] policy = "skip"', "--bad-rows skip"),
-    "bad_rows.path": ("bad_rows=BadRows('quarantine', path)", "[bad_rows] path"),
-    "max": ("BadRows(…, max=…)", "--set bad_rows.max=…"),
-    "max_share": ("BadRows(…, max_share=…)", "--set bad_rows.max_share=…"),
-    "schema": ("schema={…}", "[source] schema = {…}", "--schema NAME=TYPE"),
-    "columns": ("columns=", "[source] columns"),
-    "kind": ("kind=", "[source] kind", "--kind"),
-    "exclude": ("exclude=", "[source] exclude"),
-    "fill": ("fill=", "[source] fill"),
-    "valid": ("valid=", "[source] valid"),
-    "fills": ("fills=", "[batch] fills"),
-    "pool": ('pool="window"', '[batch.balance] pool = "window"'),
-    "keep": ("keep=", "keep, a key at the top,"),
-    "where": ("where=", "[source] where", "--where"),
-    "index": ('index="lengths.arrow"', '[order] index = "lengths.arrow"'),
-    "cache": ('cache="folder"', '[source] cache = "folder"'),
-    "endpoint_url": (
-        'storage_options={"endpoint_url": …}',
-        "[source.storage_options] endpoint_url = …",
-        "--storage-option endpoint_url=…",
-    ),
-    "skip_signature": (
-        'storage_options={"skip_signature": True}',
-        "[source.storage_options] skip_signature = true",
-        "--storage-option skip_signature=true",
-    ),
-    "retry_seconds": (
-        'storage_options={"retry_seconds": …}',
-        "[source.storage_options] retry_seconds = …",
-        "--storage-option retry_seconds=…",
-    ),
-    "token": ("token=", "[serve] token_file", "--token-file"),
-    "tls_cert": ("tls_cert=", "tls_cert", "--tls-cert"),
-    "tls_key": ("tls_key=", "tls_key", "--tls-key"),
-    "insecure": ("insecure=True", "--insecure", "--insecure"),
-    "header": ("format=sf.Csv(header=False)", "[source.csv] header = false"),
-    "batch_bytes": ("batch_bytes=", "[source] batch_bytes"),
-    **{
-        f"{kind}.batch_bytes": (f"format=sf.{name}(batch_bytes=…)", f"[source.{kind}] batch_bytes")
-        for kind, name in _FORMATS.items()
-    },
-}
+with Path(__file__).with_name("spelled.txt").open(encoding="utf-8") as _lines:
+    _SPELLED = dict(line.rstrip("\n").split("\t", 1) for line in _lines)
 """Options that advice names, as %(name)s, spelled for each who may ask; a command without one is told the first."""
 _SPELLINGS = {
-    asker: {name: (*spelled, spelled[0])[at] for name, spelled in _SPELLED.items()}
+    asker: {name: [*of.split("\t"), of.partition("\t")[0]][at] for name, of in _SPELLED.items()}
     for at, asker in enumerate(_ASKERS)
 }
 

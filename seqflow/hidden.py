@@ -1,6 +1,5 @@
 """Hide credentials in text that is shown or kept: reprs, messages, logs."""
 
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -80,12 +79,3 @@ def hides_credentials(kind: C) -> C:
     plain = of.__repr__
     of.__repr__ = lambda self: hidden(plain(self))
     return kind
-
-
-def hide_in_logs(record: logging.LogRecord) -> bool:
-    """Take the credentials out of a line of a log; a filter for loggers."""
-    record.msg, record.args = hidden(record.getMessage()), None
-    return True
-
-
-logging.getLogger("seqflow").addFilter(hide_in_logs)

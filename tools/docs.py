@@ -14,6 +14,7 @@ from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
 from tools import pictures
+from tools.stubs import HEADS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
 _BY_TASK = Path(__file__).with_name("ops_by_task.toml")
@@ -56,24 +57,8 @@ def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
     contents.append(
         f"- [{_FUNCTIONS}]({_FUNCTIONS}.md): The functions of expressions: `exp`, `x + y`, `where`."
     )
-    parts = [_HEAD.strip(), "## By what you have", *tables, "## Families", "\n".join(contents)]
+    parts = [HEADS["page of ops"].strip(), "## By what you have", *tables, "## Families", "\n".join(contents)]
     return "\n\n".join(parts) + "\n"
-
-
-_HEAD = """\
-# The ops
-
-<!-- Written by `python -m tools.docs`; do not edit. -->
-
-Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
-[signature](../signatures.md) describes its inputs and outputs. Inputs are positional, attributes are passed by name.
-
-`seqflow ops --search "ragged softmax"` finds ops by what they do, and by their names in PyTorch, TensorFlow, Caffe2
-and others; [all these names](names.md) are on one page. `seqflow ops NAME` shows one op with the errors it raises.
-
-Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
-the argument, the value found and the value expected ([errors](../errors.md)).
-"""
 
 
 def _names(families: Mapping[str, Sequence[OpDef]]) -> str:

@@ -20,50 +20,10 @@ from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
 
-_HEAD = '''\
-"""{about}, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
-
-import builtins
-import collections.abc
-from typing import Any, Literal, NamedTuple{more}
-
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-{imports}
-Array = np.ndarray[Any, Any]
-Scalar = builtins.bool | int | float | np.generic
-Fill = Scalar | str | bytes
-'''
-_PUBLIC_HEAD = '''\
-"""The public names, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
-'''
-_TORCH_HEAD = '''\
-"""The ops on tensors, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
-
-import builtins
-import collections.abc
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
-import torch
-from torch import Tensor
-
-Scalar = builtins.bool | int | float
-Fill = Scalar
-DType = torch.dtype | np.dtype[Any] | str
-
-def register_all() -> None: ...
-'''
-_IMPORTS = """
-from seqflow.lod import LoD
-from seqflow.sequence import Sequence
-"""
-_ALIASES = '''\
-Rows = Sequence | ArrayLike
-Lengths = Sequence | LoD | ArrayLike
-Carried = Sequence | Array
-"""A Sequence where the rows are known to be divided by lengths, else an array."""
-'''
+HEADS = dict(
+    part.split("\n", 1) for part in Path(__file__).with_name("heads.txt").read_text("utf-8").split("#: ")[1:]
+)
+"""Beginnings of the files that are written, by name."""
 _INTS = "int | collections.abc.Sequence[int]"
 _TEXTS = "str | collections.abc.Sequence[str]"
 _TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS, "texts": _TEXTS}
@@ -76,14 +36,14 @@ def public_stub() -> str:
     rooms = [f"from seqflow.{room} import {names.replace(' ', ', ')}" for room, names in ROOMS.items()]
     function = f"def set_num_threads{inspect.signature(seqflow.set_num_threads)}: ..."
     lines = [f"from seqflow import {packages}", *rooms, "", "__version__: str", "", function]
-    return "\n".join([_PUBLIC_HEAD, *lines, f"__all__ = {seqflow.__all__!r}\n"])
+    return "\n".join([HEADS["public"], *lines, f"__all__ = {seqflow.__all__!r}\n"])
 
 
 def stub() -> str:
     """Return the text of the stub file of the ops."""
     return "\n".join(
         [
-            _HEAD.format(about="The ops", more="", imports=""),
+            HEADS["ops"].format(about="The ops", more="", imports=""),
             f"__all__ = {[op.name for op in _shipped() if not hasattr(builtins, op.name)]!r}\n",
             *map(_op, _shipped()),
         ]
@@ -100,13 +60,17 @@ def families() -> str:
 
 def auto_stub() -> str:
     """Return the text of the stub file of the ops for Sequences."""
-    head = _HEAD.format(about="The ops for Sequences", more=", overload", imports=_IMPORTS)
-    return "\n".join([head + _ALIASES, *map(_auto_op, _shipped())])
+    head = HEADS["ops"].format(
+        about="The ops for Sequences", more=", overload", imports=HEADS["imports of auto"]
+    )
+    return "\n".join([head + HEADS["types of auto"], *map(_auto_op, _shipped())])
 
 
 def torch_stub() -> str:
     """Return the text of the stub file of the ops on tensors, for ops that torch can express."""
-    text = "\n".join([_TORCH_HEAD, *(_op(op, _torch_keywords(op)) for op in _shipped() if _is_for_torch(op))])
+    text = "\n".join(
+        [HEADS["torch"], *(_op(op, _torch_keywords(op)) for op in _shipped() if _is_for_torch(op))]
+    )
     return text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
 
 

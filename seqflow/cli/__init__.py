@@ -24,7 +24,7 @@ from seqflow.cli import (
     train_tokenizer,
 )
 from seqflow.cli.exit_codes import BAD_USAGE, exit_cleanly
-from seqflow.cli.help import Command, Commands, shown_examples, wants_colours
+from seqflow.cli.help import Command, Commands, wants_colours
 from seqflow.cli.printing import say
 from seqflow.deprecated_names import OldNameWarning
 from seqflow.version import __version__
@@ -37,24 +37,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-for _command, _module in (
-    (inspect.inspect, inspect),
-    (report.report, report),
-    (init.init, init),
-    (check.check, check),
-    (run.run, run),
-    (serve.serve, serve),
-    (bench.bench, bench),
-    (index.index, index),
-    (trace.trace, trace),
-    (find.find, find),
-    (ledger.ledger, ledger),
-    (train_tokenizer.train_tokenizer, train_tokenizer),
-    (build_vocabulary.build_vocabulary, build_vocabulary),
-    (ops.ops, ops),
-    (info.info, info),
+for _command in (
+    inspect.inspect,
+    report.report,
+    init.init,
+    check.check,
+    run.run,
+    serve.serve,
+    bench.bench,
+    index.index,
+    trace.trace,
+    find.find,
+    ledger.ledger,
+    train_tokenizer.train_tokenizer,
+    build_vocabulary.build_vocabulary,
+    ops.ops,
+    info.info,
 ):
-    app.command(cls=Command, epilog=shown_examples(_module.EXAMPLES))(_command)
+    app.command(cls=Command)(_command)
 
 
 def _print_version(requested: bool) -> None:

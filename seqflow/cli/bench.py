@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
     from seqflow.loader import Verdict
 
-EXAMPLES = (
-    ("seqflow bench examples/pack_source.toml", "The loader of a job alone: what its batches wait for."),
-    (
-        "seqflow bench job.toml --consumer 20ms --threads 1,2,4",
-        "Against a model that takes 20 ms for a batch.",
-    ),
-)
 _UNITS = {"ms": 1e-3, "s": 1.0}
 
 

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-EXAMPLES = (
-    ('seqflow build-vocabulary "docs/*.md" path paths.arrow', "Ids for the strings of a column."),
-    (
-        "seqflow build-vocabulary rows/ tokens tokens.arrow --min-count 2 --max-size 1000",
-        "Only keys that occur twice; at most 999 of them.",
-    ),
-)
-
-
 def build_vocabulary(
     source: Annotated[str, typer.Argument(help="A file, folder or glob, or a job: a TOML file.")],
     column: Annotated[

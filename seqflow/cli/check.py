@@ -7,11 +7,6 @@ import typer
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
-EXAMPLES = (
-    ("seqflow check examples/pack_source.toml", "Each tensor, its shape, and its largest size in bytes."),
-    ("seqflow check job.toml --json", "One JSON object, for CI: a source without rows is enough."),
-)
-
 
 def check(
     job: JobPath,

@@ -23,6 +23,7 @@ from seqflow.errors import (
     SeqflowError,
     UnknownColumnError,
 )
+from seqflow.logs import log
 
 BAD_DATA, BAD_USAGE = 1, 2
 _USAGE = (BatchPlanError, JobError, MissingSourceError, NetError, ProviderOptionError, UnknownColumnError)
@@ -48,9 +49,8 @@ def exit_cleanly() -> Iterator[None]:
         printing.begin_json_log()
     stop = SignalHandler()
     stop.listen()
-    logger = logging.getLogger("seqflow")
-    logger.addHandler(PrintHandler())
-    logger.setLevel(logging.INFO)
+    log.addHandler(PrintHandler())
+    log.setLevel(logging.INFO)
     try:
         yield
         printing.end_log("done", 0)

@@ -8,11 +8,6 @@ import typer
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
-EXAMPLES = (
-    ("seqflow find examples/pack_source.toml --rows rows.parquet", "The batches that have these rows."),
-    ("seqflow find job.toml --file rows/a.parquet --row 0 --upto 4", "Those before batch 4 that have a row."),
-)
-
 
 def find(
     job: JobPath,

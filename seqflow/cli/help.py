@@ -5,33 +5,16 @@ them.
 import os
 import re
 import sys
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 _HEADING = re.compile(r"^\w+:", re.MULTILINE)
-_FIRST = """\
-Usage: seqflow COMMAND ...  seqflow COMMAND --help has options and examples
-Variable-length data: Arrow in, model-ready tensors out. Most used:
-  seqflow inspect docs/                   columns, lengths and nulls of files
-  seqflow init "docs/*.parquet"           a job that packs their tokens
-  seqflow run job.toml                    run it; first, seqflow check job.toml
-  seqflow ops --search "ragged softmax"   find an op
-
-Commands:
-"""
-_LAST = """
-Options: --version, --help, --install-completion, --show-completion
-"""
-
-Examples = Sequence[tuple[str, str]]
-"""Commands and their purposes."""
-
-
-def shown_examples(examples: Examples) -> str:
-    """Return each command, with its purpose below it."""
-    return "\n".join(f"{command}\n    {purpose}" for command, purpose in examples)
+_PARTS = dict(
+    part.split("\n", 1) for part in Path(__file__).with_name("help.txt").read_text("utf-8").split("#: ")[1:]
+)
+"""The first screen, as `seqflow`, and examples of each command: commands, with their purposes below them."""
 
 
 def wants_colours() -> bool:
@@ -59,7 +42,7 @@ class Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""
         with formatter.section("Examples"):
-            for line in (self.epilog or "").splitlines():
+            for line in _PARTS[str(self.name)].splitlines():
                 formatter.write(f"  {line}\n")
 
 
@@ -74,4 +57,4 @@ class Commands(TyperGroup):
             assert command is not None
             sentence = (command.help or "").partition("\n")[0]
             lines.append(f"  {name:<18}{sentence}\n")
-        return _with_headings(_FIRST + "".join(lines) + _LAST).rstrip("\n")
+        return _with_headings(_PARTS["seqflow"].format("".join(lines))).rstrip("\n")

@@ -18,15 +18,6 @@ _ANY_PLAN = 1 << 62
 """Tokens of a batch that holds everything: lengths do not depend on the plan, only on its column."""
 
 
-EXAMPLES = (
-    (
-        "seqflow index examples/pack_source.toml --output sources.index",
-        "For a job; its order.index is this file.",
-    ),
-    ("seqflow index rows/ --lengths tokens", "Next to the data, where loaders look for it."),
-)
-
-
 def index(
     source: Annotated[list[str], typer.Argument(help="Files, folders or globs; or one job: a TOML file.")],
     output: Annotated[

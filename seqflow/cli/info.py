@@ -6,11 +6,6 @@ from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table
 from seqflow.version import __version__
 
-EXAMPLES = (
-    ("seqflow info", "Versions, kernels, kinds of files."),
-    ("seqflow info --json", "The same for programs."),
-)
-
 
 def info(json: AsJson = False) -> None:
     """Show versions, kernels, and kinds of files."""

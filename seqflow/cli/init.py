@@ -8,14 +8,6 @@ import typer
 from seqflow.cli.job_options import Kind, StorageOption, import_kind, storage_options
 from seqflow.cli.printing import say
 
-EXAMPLES = (
-    (
-        'seqflow init "docs/*.md"',
-        "Write job.toml, which packs the first list of integers, or the first text.",
-    ),
-    ("seqflow init poems/ --kind text -o poems.toml", "Files whose names do not show their kind."),
-)
-
 
 def init(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs to read.")],

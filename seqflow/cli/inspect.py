@@ -16,14 +16,6 @@ from seqflow.errors import spelled
 if TYPE_CHECKING:
     from seqflow.report.source import SurveyedSource
 
-EXAMPLES = (
-    ('seqflow inspect "docs/*.md"', "Tensors, nulls, a histogram of lengths."),
-    (
-        'seqflow inspect "rows/*.parquet" --where "lengths(tokens) > 2" --batch 32',
-        "Some rows only; the waste of padding in batches of 32.",
-    ),
-)
-
 
 def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],

@@ -11,7 +11,6 @@ from seqflow.cli import printing
 
 if TYPE_CHECKING:
     from seqflow.job import Job
-    from seqflow.workers import EngineSettings
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
 JobInput = Annotated[
@@ -68,13 +67,6 @@ Address = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-def engine_settings(engine: Engine, workers: int | None, address: str | None) -> EngineSettings:
-    """Return the engine settings of these options."""
-    from seqflow.workers import EngineSettings
-
-    return EngineSettings(kind=engine or "local", workers=workers, address=address)
 
 
 def import_kind(kind: str | None) -> None:

@@ -8,11 +8,6 @@ import typer
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of, read_job
 from seqflow.cli.printing import print_json, say
 
-EXAMPLES = (
-    ("seqflow ledger examples/pack_source.toml", "Rows, tokens, batches and epochs of the first epoch."),
-    ("seqflow ledger job.toml --upto 2 --by file", "Those before batch 2, by file."),
-)
-
 
 def ledger(
     job: JobPath,

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 _HITS = 10
 
 
-EXAMPLES = (
-    ("seqflow ops", "All ops, a line each."),
-    ("seqflow ops pad", "One op: signature, attributes, errors, an example."),
-    ('seqflow ops --search "ragged softmax"', "Ops by purpose, or by their names in other libraries."),
-)
-
-
 def ops(
     name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
     search: Annotated[

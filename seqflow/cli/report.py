@@ -12,14 +12,6 @@ from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
 from seqflow.errors import spelled
 
-EXAMPLES = (
-    ('seqflow report "docs/*.md" -o docs.html', "A page about files."),
-    (
-        "seqflow report job.toml -o job.html",
-        "A page about a job: its files, shapes, sizes, and a sample of its batches.",
-    ),
-)
-
 
 def report(
     path: Annotated[str, typer.Argument(metavar="JOB|PATH", help="A job (TOML), or a file, folder or glob.")],

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 Progress = Callable[["Stats", "int | None"], None]
 
 
-EXAMPLES = (
-    (
-        "seqflow run examples/pack_source.toml --dry-run",
-        "Windows, batches, fill and memory; nothing is written.",
-    ),
-    (
-        'seqflow run job.toml --input "rows/a*.parquet" --output part/ --set batch.capacity=64',
-        "Other files, another output, another setting.",
-    ),
-)
-
-
 def run(
     job: job_options.JobPath,
     input: job_options.JobInput = None,

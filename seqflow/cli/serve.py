@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from seqflow.serving import BatchServer
 
 SECONDS_BETWEEN_LINES = 60.0
-EXAMPLES = (
-    ("seqflow serve examples/pack_source.toml", "Serve the batches to programs on this machine."),
-    (
-        "seqflow serve job.toml --host 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem",
-        "To other machines.",
-    ),
-)
 
 
 def serve(

@@ -17,14 +17,6 @@ from seqflow.cli.job_options import (
 from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
-EXAMPLES = (
-    (
-        "seqflow trace examples/pack_source.toml --batch 0 --row 0",
-        "All places from which a packed row comes.",
-    ),
-    ("seqflow trace out/part-00000.parquet --row 0", "The places of a row of an output."),
-)
-
 
 def trace(
     path: Annotated[

@@ -24,18 +24,6 @@ _LARGEST = 1 << 20
 """Largest vocabulary: the trainer reserves memory for all requested ids."""
 
 
-EXAMPLES = (
-    (
-        'seqflow train-tokenizer "docs/*.md" --vocab-size 300 --output tokenizer.json',
-        "Learn from text files.",
-    ),
-    (
-        'seqflow train-tokenizer rows/ --column text --special "<eos>" --vocab-size 300 --output eos.json',
-        "From a column, with a special token.",
-    ),
-)
-
-
 def train_tokenizer(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs.")],
     output: Annotated[Path, typer.Option(help="The tokenizer file to write, such as tokenizer.json.")],

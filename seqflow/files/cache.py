@@ -6,7 +6,6 @@ object is a file with nothing but its bytes; their CRC-32 is an entry.
 """
 
 import hashlib
-import logging
 import os
 import threading
 import time
@@ -19,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.files.interface import Entry
+from seqflow.logs import log
 
-_log = logging.getLogger("seqflow")
 DEFAULT_BYTES = 16 << 30
 _COPIES = "copies"
 _CHECK_BYTES, _EVICT_SECONDS, _KEPT_SHARE = 4, 5.0, 0.9
@@ -79,7 +78,7 @@ class Cache:
         except OSError as error:
             if not self._state.get("warned"):
                 self._state["warned"] = True
-                _log.warning(
+                log.warning(
                     "the cache %s cannot be written: %s; going on without", self.folder, error.strerror
                 )
         self.release(place)

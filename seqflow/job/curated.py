@@ -1,6 +1,5 @@
 """The source of a job without the rows that its rules leave out, by keys that `run` writes next to the output."""
 
-import logging
 from dataclasses import replace
 
 from pyarrow import types
@@ -11,14 +10,13 @@ from seqflow.curation.verdicts import find_verdicts
 from seqflow.errors import JobError, ProviderError
 from seqflow.job.counts import counts_in
 from seqflow.job.job import Job
+from seqflow.logs import log
 from seqflow.output import open_output
 from seqflow.printable import printable
 from seqflow.providers import Provider
 from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.record.arrow_types import is_any_level
 from seqflow.record.selection import select_schema
-
-_log = logging.getLogger("seqflow")
 
 
 def keys_path(job: Job, of: str = "keys") -> str:
@@ -51,7 +49,7 @@ def columns_of_batches(job: Job, source: Provider) -> tuple[str, ...] | None:
         return job.source.columns
     if job.before_rules:  # said once
         shown = ", ".join(f"{one.name!r} is {one.type}" for one in only)
-        _log.warning(printable(f"{shown}: rules compare it, the output does not have it"))
+        log.warning(printable(f"{shown}: rules compare it, the output does not have it"))
     return tuple(name for name in source.schema.names if name not in {one.name for one in only})
 
 

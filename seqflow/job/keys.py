@@ -7,45 +7,16 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from seqflow.curation.rules import RULES
-from seqflow.job.sections import (
-    BATCH_KINDS,
-    MixSection,
-    MixSource,
-    NetSection,
-    OrderSection,
-    OutputSection,
-    ServedSection,
-    ServeSection,
-    SourceSection,
-    StoreSection,
-    keys_of,
-)
-from seqflow.loader import BadRows, Balance, Loader
-from seqflow.providers.bad_files import BadFiles
+from seqflow.job.reading import SECTIONS
+from seqflow.job.sections import BATCH_KINDS, keys_of
+from seqflow.loader import Balance, Loader
 from seqflow.providers.formats.options import FORMATS, Format
 from seqflow.providers.opening import file_kinds
-from seqflow.workers import EngineSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "job-keys.md"
 
 _BEGIN = "<!-- The keys: written by `python -m seqflow.job.keys`, not by hand. -->\n"
 _END = "\n<!-- The end of the keys. -->\n"
-
-SECTIONS: dict[str, tuple[type, ...]] = {
-    "source": (SourceSection, StoreSection, ServedSection),
-    "mix": (MixSection, MixSource),
-    **{rule.name: (rule,) for rule in RULES},
-    "order": (OrderSection,),
-    "prepare": (NetSection,),
-    "batch": (),
-    "net": (NetSection,),
-    "output": (OutputSection,),
-    "bad_rows": (BadRows,),
-    "bad_files": (BadFiles,),
-    "engine": (EngineSettings,),
-    "serve": (ServeSection,),
-}
 
 
 def page() -> str:

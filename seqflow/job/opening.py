@@ -1,6 +1,5 @@
 """Open the parts of a job: its loader, with the nets and constants, and the writer of its output."""
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from seqflow.job.reading import share_argument
 from seqflow.job.sections import NetSection, ServedSection, SourceSection, StoreSection, keys_of
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.loader.epochs import EpochBatches
+from seqflow.logs import log
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
 from seqflow.printable import printable, printable_line
@@ -31,7 +31,6 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
 OF_SERVERS = "give it the job of the servers"
-_log = logging.getLogger("seqflow")
 _BYTES_SUFFIXES = (".json", ".txt")
 """Suffixes of files whose bytes are the constant."""
 
@@ -122,7 +121,7 @@ def warn_of_empty(loader: Loader) -> None:
     files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
     empty = [name for name, (_, size, rows, _) in files if rows == 0 or size == 0]
     if empty and loader.source.source_reads_columns:  # else each file is a row
-        _log.warning("without rows: %s", listed([*map(printable_line, empty)]))
+        log.warning("without rows: %s", listed([*map(printable_line, empty)]))
 
 
 def files_of(loader: EpochBatches) -> tuple[str, ...]:

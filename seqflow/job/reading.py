@@ -439,7 +439,7 @@ def _rule(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Rule | Non
             f"[{name}] compares the rows of one source, and [mix] has several\n"
             "  curate each, or all files in one [source], and mix the outputs",
         )
-    rule: Rule = _section(_SECTIONS[name], name, tables, job_file)
+    rule: Rule = _section(SECTIONS[name][0], name, tables, job_file)
     return rule
 
 
@@ -510,15 +510,14 @@ def _check_known(
 
 def _places_of(key: str) -> list[str]:
     """Return the places of a job that take a key: sections, and the top of the file."""
-    if key in _SECTIONS:
+    if key in SECTIONS:
         return [f"a section [{key}] of its own"]
     if key in FORMATS:
         return [f"[source] as [source.{key}]"]
-    if key in _READERS and key not in _SECTIONS:
+    if key in _READERS:
         return ["the top of the file, before all sections,"]
-    sections = {f"[{name}]": of for name, of in _SECTIONS.items()} | {
-        f"[source.{kind}]": of for kind, of in FORMATS.items()
-    }
+    sections = {f"[{name}]": of for name, found in SECTIONS.items() if name != "mix" for of in found[:1]}
+    sections |= {f"[source.{kind}]": of for kind, of in FORMATS.items()}
     kinds = [kind for kind, of in BATCH_KINDS.items() if _takes(of, key)]
     of_batch = f'[batch] with kind = "{kinds[0]}"' if len(kinds) == 1 else "[batch]"
     return [place for place, of in sections.items() if _takes(of, key)] + [of_batch] * bool(kinds)
@@ -577,18 +576,21 @@ def _wrong(
 
 _WORDS = {**WORDS, bool: "true or false", dict: "a table", Schedule: "{points = [[0, 0.8], …]}"}
 """Names of types in the terms of TOML."""
-_SECTIONS: Mapping[str, type] = {
-    "source": SourceSection,
-    **{rule.name: rule for rule in RULES},
-    "order": OrderSection,
-    "prepare": NetSection,
-    "net": NetSection,
-    "output": OutputSection,
-    "bad_rows": BadRows,
-    "bad_files": BadFiles,
-    "engine": EngineSettings,
-    "serve": ServeSection,
+SECTIONS: Mapping[str, tuple[type, ...]] = {
+    "source": (SourceSection, StoreSection, ServedSection),
+    "mix": (MixSection, MixSource),
+    **{rule.name: (rule,) for rule in RULES},
+    "order": (OrderSection,),
+    "prepare": (NetSection,),
+    "batch": (),
+    "net": (NetSection,),
+    "output": (OutputSection,),
+    "bad_rows": (BadRows,),
+    "bad_files": (BadFiles,),
+    "engine": (EngineSettings,),
+    "serve": (ServeSection,),
 }
+"""Dataclasses whose fields are the keys of a section; those of [batch] are arguments of a plan."""
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "mix": _mix,
@@ -597,7 +599,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "net": partial(_transform, "net"),
     "constants": _constants,
     **{
-        name: partial(_section, _SECTIONS[name], name)
+        name: partial(_section, SECTIONS[name][0], name)
         for name in ("order", "output", "bad_rows", "bad_files", "engine", "serve")
     },
     **{rule.name: partial(_rule, rule.name) for rule in RULES},

@@ -6,12 +6,13 @@ again, with the arrays in the forms that `@kernel` declares. If it returns NotIm
 result.
 """
 
-import inspect
+import builtins
 import linecache
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cache, update_wrapper
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,8 +48,10 @@ class Kernel:
         self.body = body
         self.forms = forms
         self.native: Callable[..., Any] | None = getattr(_native, body.__name__, None)
-        self.parameters = inspect.signature(body).parameters
-        self.call, self._scope = _compiled(body, self.parameters)
+        code = body.__code__
+        self.positional = code.co_argcount
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.call, self._scope = _dispatching(body, self.parameters)
         self._scope["otherwise"] = self._otherwise
 
     def select(self, native: bool) -> None:
@@ -56,13 +59,8 @@ class Kernel:
         self._scope["first"] = self.native if native and self.native is not None else self._by_numpy
 
     def _by_numpy(self, *arguments: Any) -> Any:
-        positional = [
-            value
-            for value, parameter in zip(arguments, self.parameters.values(), strict=True)
-            if parameter.kind is not parameter.KEYWORD_ONLY
-        ]
-        named = dict(zip(list(self.parameters)[len(positional) :], arguments[len(positional) :], strict=True))
-        return self.body(*positional, **named)
+        named = zip(self.parameters[self.positional :], arguments[self.positional :], strict=True)
+        return self.body(*arguments[: self.positional], **dict(named))
 
     def _otherwise(self, *arguments: Any) -> Any:
         """Call the native function with the arrays in its forms, then NumPy."""
@@ -208,30 +206,44 @@ def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:
     return NotImplemented if any(item is NotImplemented for item in items) else items
 
 
-def _compiled(
-    body: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]
+def _dispatching(
+    body: Callable[..., Any], parameters: tuple[str, ...]
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return a function with the parameters of `body`, and its globals: it calls `first` and `otherwise` from
     there.
     """
-    declared = []
-    for name, parameter in parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in declared:
-            declared.append("*")
-        declared.append(name if parameter.default is parameter.empty else f"{name}=default_{name}")
-    # generated code passes all arguments by position: a wrapper with *args and **kwargs would cost each call a dict
+    own, file = body.__code__, f"<kernel {body.__name__}>"
+    code = _template(len(parameters)).replace(
+        co_argcount=own.co_argcount, co_kwonlyargcount=own.co_kwonlyargcount, co_varnames=(*parameters, "result"),
+        co_name=own.co_name, co_qualname=own.co_qualname, co_filename=file,
+    )  # fmt: skip
+    scope: dict[str, Any] = {
+        "__builtins__": builtins
+    }  # native code looks for them among the globals of its caller
+    call = FunctionType(code, scope, argdefs=body.__defaults__)
+    call.__kwdefaults__ = body.__kwdefaults__
+    source = _source(parameters)
+    # so that tracebacks show the generated lines
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    return update_wrapper(call, body), scope
+
+
+def _source(parameters: Iterable[str]) -> str:
+    # all arguments are passed by position: a wrapper with *args and **kwargs would cost each call a dict
     arguments = ", ".join(parameters)
-    source = (
-        f"def {body.__name__}({', '.join(declared)}):\n"
+    return (
+        f"def call({arguments}):\n"
         f"    result = first({arguments})\n"
         f"    return otherwise({arguments}) if result is NotImplemented else result\n"
     )
-    scope: dict[str, Any] = {f"default_{name}": each.default for name, each in parameters.items()}
-    file = f"<kernel {body.__name__}>"
-    # so that tracebacks show the generated lines
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), scope)
-    return update_wrapper(scope[body.__name__], body), scope
+
+
+@cache
+def _template(count: int) -> CodeType:
+    """Return the code of a function of `count` parameters; compiling one for each kernel would slow the import."""
+    scope: dict[str, Any] = {}
+    exec(_source(f"p{at}" for at in range(count)), scope)
+    return scope["call"].__code__  # type: ignore[no-any-return]
 
 
 chosen = "reference" if _native is None else "native"

@@ -1,15 +1,15 @@
 """Refuse results larger than the free memory, before allocating them."""
 
 import math
+import os.path
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from seqflow.kernels.error import MAX_INT64, beyond_memory
 
 LARGE = 1 << 28
 """Results of fewer bytes are not checked: asking for the free memory takes longer than it saves."""
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS = "/sys/fs/cgroup"
 
 
 def check_memory(shape: Sequence[int], dtype: Any) -> None:
@@ -28,34 +28,37 @@ def free_bytes() -> int | None:
 
 
 def _free_in_machine() -> Iterator[int]:
-    for line in _lines(Path("/proc/meminfo")):
+    for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             yield int(line.split()[1]) * 1024
 
 
 def _free_in_cgroup() -> Iterator[int]:
     """Yield the remaining memory of the limited groups (cgroups) of this process."""
-    for line in _lines(Path("/proc/self/cgroup")):
+    for line in _lines("/proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":
-            group = _CGROUPS / "memory" / path.lstrip("/")
+            group = os.path.join(_CGROUPS, "memory", path.lstrip("/"))
             yield from _left(group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         elif not controllers:
-            yield from _left(_CGROUPS / path.lstrip("/"), "memory.max", "memory.current", "inactive_file")
+            yield from _left(
+                os.path.join(_CGROUPS, path.lstrip("/")), "memory.max", "memory.current", "inactive_file"
+            )
 
 
-def _left(group: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]:
-    limits, uses = _lines(group / limit), _lines(group / used)
+def _left(group: str, limit: str, used: str, reclaimable: str) -> Iterator[int]:
+    limits, uses = _lines(f"{group}/{limit}"), _lines(f"{group}/{used}")
     if limits and uses and limits[0].isdigit():
         cached = [
-            line.split()[1] for line in _lines(group / "memory.stat") if line.startswith(f"{reclaimable} ")
+            line.split()[1] for line in _lines(f"{group}/memory.stat") if line.startswith(f"{reclaimable} ")
         ]
         # cached file pages count as used by a group, but the system can drop the inactive ones
         yield max(int(limits[0]) - int(uses[0]) + sum(map(int, cached)), 0)
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: str) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
     except OSError:
         return []

@@ -19,6 +19,8 @@ from seqflow.record.buffers import chunks_of, nulls_of
 from seqflow.record.lists import checked_views, list_parts, take_any
 from seqflow.record.record import Tensor
 
+_ENCODED = (types.is_run_end_encoded, *TEXT_VIEWS, *LIST_VIEWS)
+
 
 def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
     """Return the first run of a (sliced) run-end encoded array, and the length of each run from there on."""
@@ -68,7 +70,7 @@ def decoded(array: pa.Array) -> pa.Array:
 def _is_encoded(kind: pa.DataType) -> bool:
     if types.is_dictionary(kind):
         return is_any_level(kind.value_type, _is_encoded)
-    return is_any(kind, (types.is_run_end_encoded, *TEXT_VIEWS, *LIST_VIEWS))
+    return is_any(kind, _ENCODED)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

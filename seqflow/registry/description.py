@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from textwrap import indent
 
+from seqflow.frozen import frozen
 from seqflow.registry.definition import OpDef
 from seqflow.registry.gradients import MovedRows, NoDerivative
 from seqflow.signature import Argument, Repeated
@@ -13,7 +13,7 @@ from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.language import AtLeast, Sum
 
 
-@dataclass(frozen=True)
+@frozen
 class OpDescription:
     """An op's documentation in parts."""
 

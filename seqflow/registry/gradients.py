@@ -16,18 +16,19 @@ are True if they are given.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from seqflow.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class NoDerivative:
     """Declares that an op, or an input, has no derivative, with the reason: "it is piecewise constant"."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovedRows:
     """Declares that an op only moves, drops and repeats rows, and adds rows of a fill value.
 

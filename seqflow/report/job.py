@@ -33,7 +33,6 @@ from seqflow.tensor import TensorSpec
 
 _BATCHES, _MOST_BATCHES = 32, 1024
 """The sample ends with a window after this many batches, since bad rows are known at its end; or after the most."""
-_PROFILED = 8
 
 
 def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:

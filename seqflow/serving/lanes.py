@@ -1,7 +1,6 @@
 """The client's side of a stream: batches of a lane in order, from one server after another."""
 
 import json
-import logging
 import socket
 import threading
 from collections import deque
@@ -14,11 +13,11 @@ import pyarrow.flight as fl
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import differences
+from seqflow.logs import log
 from seqflow.record import Record
 from seqflow.serving.tickets import MOST_BYTES, MOST_SPANS, Span, Ticket
 from seqflow.serving.wire import ELSEWHERE, FOREIGN, Decoder, bearer, kind_of, local_error
 
-_log = logging.getLogger("seqflow")
 Facts = Mapping[str, Any]
 _LONGEST_PAUSE = 1.0
 """Seconds between two attempts to reach servers of which none answers."""
@@ -57,7 +56,7 @@ class Servers:
         if is_new and len(self.addresses) > 1:
             left = {one for one, _ in self.addresses} - self._lost.keys() - self.refusals.keys()
             then = "the other servers are asked" if left else "no other server is left: all are asked again"
-            _log.warning("served: %s: %s; %s", address, why, then)
+            log.warning("served: %s: %s; %s", address, why, then)
 
     def answered(self, address: str) -> None:
         """Record that a server has answered."""
@@ -192,7 +191,7 @@ class Attempts:
                 difference = servers.difference(address) if kind == FOREIGN else ""
                 servers.refusals[address] = self._errors[address] + difference
                 if kind == FOREIGN:
-                    _log.warning("served: %s: %s", address, servers.refusals[address])
+                    log.warning("served: %s: %s", address, servers.refusals[address])
             self._errors[address] = servers.refusals[address]
         else:
             servers.lose(address, self._errors[address])

@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
@@ -26,7 +25,6 @@ from seqflow.serving.tickets import Ticket, read_ticket
 from seqflow.serving.wire import VERSION, EncodedBatch, bearer, message, refusal, stream_schema, wire_error
 from seqflow.version import __version__
 
-_log = logging.getLogger("seqflow")
 _TOGETHER, _TOGETHER_BYTES, _TOGETHER_SECONDS = 16, 512 << 10, 0.002
 """Most batches and bytes of one message, and the longest time for which it waits for another small batch. A message
 costs as much as gathering 64 KiB several times."""

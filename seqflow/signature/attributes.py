@@ -20,13 +20,13 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from seqflow.arguments import shown
 from seqflow.errors import OpError, OpTypeError, nearest
+from seqflow.frozen import frozen
 from seqflow.signature.language import CONCRETE_DTYPES
 
 Positive = Annotated[int, 1]
@@ -51,7 +51,7 @@ Fill = bool | int | float | np.generic | str | bytes
 """One element of rows that are moved unchanged: a Scalar, or for texts a text; they become at least as wide as it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute:
     """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, texts, choice, scalar, fill,
     dtype or object (unchecked).

@@ -22,12 +22,12 @@ Outputs of these words are int64.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from seqflow.errors import ShapeError
+from seqflow.frozen import frozen
 
 DTYPE_WORDS = {
     "any": "biufcmMSUV",
@@ -52,7 +52,7 @@ GIVEN_DTYPE = "dtype"
 """Word for an output with the dtype given by the attribute `dtype`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixedSize:
     """A fixed size."""
 
@@ -62,7 +62,7 @@ class FixedSize:
         return str(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A dimension variable, or an attribute that gives a size."""
 
@@ -72,7 +72,7 @@ class Name:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sum:
     """The sum of a lengths tensor."""
 
@@ -82,7 +82,7 @@ class Sum:
         return f"sum({self.of})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Max:
     """The largest element of a lengths tensor; 0 if it is empty."""
 
@@ -92,7 +92,7 @@ class Max:
         return f"max({self.of})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """`len(mask)`: number of elements of an attribute; 1 for a number, 0 for None."""
 
@@ -102,7 +102,7 @@ class Count:
         return f"len({self.of})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arithmetic:
     """A sum, difference, product or quotient rounded down, of two sizes."""
 
@@ -117,7 +117,7 @@ class Arithmetic:
         return f"{left}{self.operator}{right}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """`attribute|size`: the attribute if it is given, else the size."""
 
@@ -128,7 +128,7 @@ class Given:
         return f"{self.attribute}|{self.otherwise}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpCall:
     """`minimum(lengths, k)`: the first output of an op."""
 
@@ -141,7 +141,7 @@ class OpCall:
         return f"{self.op}({', '.join([*map(str, self.arguments), *named])})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Each:
     """`*lengths`: the tensors of a list input; `add(*lengths)` adds them from left to right, two at a time."""
 
@@ -161,7 +161,7 @@ def _is_open(value: Value, operators: str) -> bool:
     return isinstance(value, Given) or (isinstance(value, Arithmetic) and value.operator in operators)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtLeast:
     """`T>=size`: a dimension variable with a lower bound."""
 
@@ -172,7 +172,7 @@ class AtLeast:
         return f"{self.name}>={self.bound}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fresh:
     """`P=size`: `size` new rows, which are not rows of any input."""
 
@@ -183,7 +183,7 @@ class Fresh:
         return f"{self.name}={self.size}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rest:
     """`*d`: any number of dimensions, the same everywhere; `*_`: any dimensions, which may differ at each place."""
 
@@ -193,7 +193,7 @@ class Rest:
         return f"*{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anything:
     """`_`: one dimension of any size."""
 
@@ -216,7 +216,7 @@ class Axis(NamedTuple):
     """Lengths tensor in `sum(…)` or `max(…)`, whose rows or steps the axis holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DtypeRule:
     """A dtype word and the names in its brackets, as in `like(x)`, `sum_of(x)` and `mean_of(x)`."""
 
@@ -230,7 +230,7 @@ class DtypeRule:
         return f"{self.word}({inside})" if inside else self.word
 
 
-@dataclass(frozen=True)
+@frozen
 class Argument:
     """One tensor of a signature."""
 
@@ -315,7 +315,7 @@ def _lengths_of(dim: Dim) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeated:
     """`{…}+` of inputs (one list for each argument), or `{…}*count` of outputs (lists of `count` tensors).
 
@@ -336,7 +336,7 @@ class Repeated:
         return f"{{{inside}}}{'+' if self.count is None else '*' + self.count}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """`U <= N`: upper bound of a size of the outputs, or of the sum or the largest of their values."""
 
@@ -347,7 +347,7 @@ class Limit:
         return f"{self.size} <= {self.most}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Signature:
     """The inputs and outputs of an op."""
 

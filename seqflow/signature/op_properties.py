@@ -25,11 +25,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqflow.errors import OpError
+from seqflow.frozen import frozen
 from seqflow.signature.language import Each, FixedSize, Fresh, Name, OpCall, Signature, Sum, Value, parts
 from seqflow.signature.parser import parse_value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttributeCondition:
     """Attributes that must, or must not, be given for a claim to hold."""
 

@@ -1,10 +1,11 @@
 """Declarations of row spaces by names of tensors, as terms and back; names of output tensors."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count, islice
 from typing import Any, NamedTuple
 
+from seqflow.frozen import frozen
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.language import Argument, Signature, Sum
 from seqflow.tensor import TensorSpec
@@ -12,7 +13,7 @@ from seqflow.tensor import TensorSpec
 _serial = count(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Described:
     """Rows divided by the lengths tensor of this name: the first `lengths[0]` are sequence 0, and so on."""
 
@@ -22,7 +23,7 @@ class Described:
         return f"the lengths {self.by}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnRows:
     """Rows that no lengths tensor describes, such as the rows of a record; only equal to themselves."""
 
@@ -36,7 +37,7 @@ class OwnRows:
 RowSpace = Described | OwnRows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Positions:
     """Target of integers: positions inside the sequences of the lengths tensor of this name, or -1 for none."""
 

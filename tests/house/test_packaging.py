@@ -23,7 +23,7 @@ def sources():
         f"{place}/{file.relative_to(folder)}"
         for place, folder in FOLDERS.items()
         for file in folder.rglob("*")
-        if (file.suffix in SUFFIXES or file.name in ("families.txt", "names_elsewhere.txt", "known_as.txt", "page.css", "parts.toml", "functions.txt")) and not (folder.name == "seqflow" and file.is_relative_to(folder / "ops"))
+        if (file.suffix in SUFFIXES or file.name in ("families.txt", "names_elsewhere.txt", "known_as.txt", "page.css", "parts.toml", "functions.txt", "help.txt", "spelled.txt")) and not (folder.name == "seqflow" and file.is_relative_to(folder / "ops"))
         and not (folder.name == "seqflow" and file.is_relative_to(folder / "providers"))
         and "cpp" not in file.parts
     }  # fmt: skip

@@ -1,7 +1,6 @@
 """A column of conversations: found in a schema, and the net of a first job that makes tokens and labels of it."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
@@ -23,10 +22,8 @@ _CHATML = ("system", "user", "assistant", "tool")
 _SHOWN, _SHOWN_LETTERS = 10, 40
 """Most roles that are told, and letters of their names."""
 
-PARTS: dict[str, str] = dict(
-    re.findall(
-        r"^#: (\w+)\n(.*?)(?=^#: |\Z)", Path(__file__).with_name("parts.toml").read_text("utf-8"), re.M | re.S
-    )
+PARTS = dict(
+    part.split("\n", 1) for part in Path(__file__).with_name("parts.toml").read_text("utf-8").split("#: ")[1:]
 )
 """Templates of the sections of a first job, by name."""
 

@@ -44,10 +44,6 @@ class Spool:
         self._error: BaseException | None = None
         self._is_told = False
 
-    @property
-    def has_failed(self) -> bool:
-        return self._error is not None
-
     def open(self) -> None:
         """Create the folder, and remove those of killed processes. Can be called again."""
         if self._lock.is_held:
