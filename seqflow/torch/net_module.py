@@ -18,7 +18,7 @@ from seqflow.net import Net, Step
 from seqflow.record.record import parents_by_name
 from seqflow.shape import Guard, SameLengths
 from seqflow.torch.compiler import constant_when_traced, known_sizes
-from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
+from seqflow.torch.dtypes import numpy_dtype, to_array, to_tensor
 from seqflow.torch.ops.eager import is_eager
 from seqflow.torch.ops.net_functions import Check, net_function
 from seqflow.torch.ops.registration import call_of

@@ -97,7 +97,7 @@ def test_the_line_is_never_wider_than_the_terminal(width):
 
 
 @pytest.mark.slow
-def test_a_run_shows_the_blocks_inside_its_window_and_then_its_rows(slow_job):
+def test_a_run_shows_the_blocks_inside_its_window_and_then_its_rows_and_the_line_is_away_at_the_end(slow_job):
     code, text = in_terminal("run", "job.toml", folder=slow_job)
     assert code == 0
     read = [
@@ -107,19 +107,10 @@ def test_a_run_shows_the_blocks_inside_its_window_and_then_its_rows(slow_job):
     assert len(read) > 3
     assert read == sorted(read)
     assert read[0] < 15 < read[-1]
-
-
-@pytest.mark.slow
-def test_the_line_is_away_before_anything_else_is_printed(slow_job):
-    _, text = in_terminal("run", "job.toml", folder=slow_job)
     *_, blank, table = text.split("\r")
     assert blank.strip() == ""
     assert table.startswith("rows ")
-
-
-@pytest.mark.slow
-def test_the_line_has_no_escape_codes(slow_job):
-    assert "\x1b" not in in_terminal("run", "job.toml", folder=slow_job)[1]
+    assert "\x1b" not in text
 
 
 @pytest.mark.slow

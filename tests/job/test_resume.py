@@ -268,25 +268,24 @@ COUNTS = dict.fromkeys(
 )
 
 
+DAMAGED = [
+    {"counts": {"rows": "x"}}, {"counts": {}}, {"counts": {**COUNTS, "filtered": "x"}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
+    {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs0.parquet"]},
+    {"stale": ["../docs0.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
+]  # fmt: skip
+
+
 @in_one_folder
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"counts": {"rows": "x"}}, {"counts": {}}, {"counts": {**COUNTS, "filtered": "x"}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
-        {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs0.parquet"]},
-        {"stale": ["../docs0.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
-    ],
-)  # fmt: skip
-def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(
-    folder: Path, change: dict[str, object]
-) -> None:
+def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(folder: Path) -> None:
     stopped(folder, 50)
     progress = folder / "out" / ".progress.json"
-    progress.write_text(json.dumps({**parse_progress(progress.read_text()), **change}) + "\n")
-    before = names(folder / "out")
-    with pytest.raises(JobError, match=r"the progress file '.*json' is damaged, or of no job\n  --overwrite"):
-        run(job(folder), resume=True)
-    assert names(folder / "out") == before
+    as_written, before = progress.read_text(), names(folder / "out")
+    for change in DAMAGED:
+        progress.write_text(json.dumps({**parse_progress(as_written), **change}) + "\n")
+        damaged = r"the progress file '.*json' is damaged, or of no job\n  --overwrite"
+        with pytest.raises(JobError, match=damaged):
+            run(job(folder), resume=True)
+        assert names(folder / "out") == before, change
     assert run(job(folder), overwrite=True).outcome == "new"
 
 

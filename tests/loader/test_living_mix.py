@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from marks import THOROUGH, slow, thorough
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError
@@ -232,12 +233,11 @@ def check_shares(case, whole, seed):
         assert np.abs(share - count).max() < (2 if case.is_rows else 2.5), (seed, number)
 
 
-def marks_of(block):
-    """The first four histories are quick, 60 are slow, 10,000 thorough."""
-    return [pytest.mark.slow, *([pytest.mark.thorough] if block > 15 else [])] if block else []
+BLOCKS = range(2500 if THOROUGH else 6)
+"""Of four histories each: one is quick, five are slow, the others thorough."""
 
 
-@pytest.mark.parametrize("block", [pytest.param(at, id=str(at), marks=marks_of(at)) for at in range(2500)])
+@pytest.mark.parametrize("block", [0, *slow(*BLOCKS[1:6]), *thorough(*BLOCKS[6:])])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_drawn_histories(block, tmp_path_factory):
     for seed in range(4 * block, 4 * block + 4):

@@ -270,6 +270,7 @@ part_bytes = 3000
 NET = r"p = lengths_sum(history.values, history.lengths)\ny = {y}\nreturn id, history.values, history.lengths{row}, times.values, times.lengths, y"
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_job_writes_plain_lists(tmp_path, kind, workers):

@@ -8,13 +8,19 @@ from reading_cases import READ, cases, checksums, name_of, record
 
 RECORDED = json.loads(READ.read_text(encoding="utf-8"))
 QUICK = ("text in folders", "reader", "own")
-NAMED = [(kind, in_folders, name_of(kind, in_folders)) for kind, in_folders in cases()]
+LIKE_OTHERS = ("small parquet", "long parquet", "coded parquet", "coded arrow", "arrow stream", "jsonl.gz")
+"""Kinds which in folders are read as others of their format are."""
 
 
-@pytest.mark.parametrize(
-    ("kind", "in_folders", "name"),
-    [pytest.param(*one, id=one[-1], marks=[] if one[-1] in QUICK else pytest.mark.slow) for one in NAMED],
-)
+def marked(kind, in_folders):
+    name = name_of(kind, in_folders)
+    marks = [] if name in QUICK else [pytest.mark.slow]
+    if in_folders and kind in LIKE_OTHERS:
+        marks.append(pytest.mark.thorough)
+    return pytest.param(kind, in_folders, name, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("kind", "in_folders", "name"), [marked(*case) for case in cases()])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_source_is_read_as_it_was(kind: str, in_folders: bool, name: str, tmp_path: Path) -> None:
     found, recorded = record(kind, in_folders, tmp_path), RECORDED[name]

@@ -71,10 +71,12 @@ def test_outside_of_workers_the_environment_says_the_rank(found):
     assert found[0] == [2, 4]
 
 
+@pytest.mark.slow
 def test_in_workers_the_context_says_it_where_arguments_do_not(found):
     assert found[1 : 1 + len(RANKS)] == [expected for _, _, expected in RANKS]
 
 
+@pytest.mark.slow
 def test_an_environment_that_contradicts_the_context_is_an_error(found):
     for message, (_, _, expected) in zip(found[1 + len(RANKS) :], ERRORS, strict=True):
         assert expected in message

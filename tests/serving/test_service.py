@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
+from marks import slow, thorough
 
 import seqflow as sf
 from seqflow.errors import OpError, ProviderError
@@ -380,7 +381,7 @@ def random_ticket(rng, identity):
     return json.dumps(found).encode()
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, *slow(2000), *thorough(10_000)])
 @pytest.mark.parametrize("index", [True, False])
 def test_random_tickets_are_answered_or_refused_at_once(loader_of, serve, count, index):
     server = serve(loader_of(index=index))

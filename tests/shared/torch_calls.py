@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from seqflow import registry  # noqa: E402
 from seqflow.expression.functions import by_name  # noqa: E402
-from seqflow.torch.ops.dtypes import torch_dtype  # noqa: E402
+from seqflow.torch.dtypes import torch_dtype  # noqa: E402
 from seqflow.torch.ops.schemas import why_not  # noqa: E402
 
 SAYABLE = [op for op in map(registry.get, registry.names()) if op.name == "expression" or why_not(op) is None]

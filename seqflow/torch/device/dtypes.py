@@ -1,4 +1,4 @@
-"""dtypes of results by NumPy's rules: conversion of torch's dtypes to NumPy's, and back."""
+"""dtypes of results by NumPy's rules."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,23 +8,8 @@ import torch
 from torch import Tensor
 
 from seqflow import kernels
-from seqflow.errors import OpTypeError
 from seqflow.ops.shared.scalars import cast_scalar
-
-
-def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """Return the dtype of the same name in NumPy; raise OpTypeError if there is none."""
-    name = str(dtype).removeprefix("torch.")
-    try:
-        return np.dtype(name)
-    except TypeError:
-        raise OpTypeError(f"a tensor is {name}, a dtype that NumPy lacks") from None
-
-
-def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    """Return the dtype of the same name in torch."""
-    found: torch.dtype = getattr(torch, dtype.name)
-    return found
+from seqflow.torch.dtypes import numpy_dtype, torch_dtype
 
 
 def sum_dtype(*data: Tensor) -> torch.dtype:

@@ -17,7 +17,7 @@ from seqflow.registry.errors import explain, name_op
 from seqflow.signature import Argument, Repeated, bind
 from seqflow.signature.language import POINTING, AtLeast, Max, Sum, flatten
 from seqflow.torch.device.checks import check
-from seqflow.torch.device.dtypes import numpy_dtype
+from seqflow.torch.dtypes import numpy_dtype
 
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 """dtypes that torch stores but does not compute with: allowed for lengths and indices, which become int64."""

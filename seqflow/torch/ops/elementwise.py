@@ -16,7 +16,7 @@ from seqflow.expression import Expression
 from seqflow.expression.functions import FAILURES, DType, Function, branches, by_name, promote, truth
 from seqflow.expression.parser import Call, Literal, Operand, postorder
 from seqflow.torch.compiler import constant_when_traced
-from seqflow.torch.ops.dtypes import numpy_dtype, torch_dtype
+from seqflow.torch.dtypes import numpy_dtype, torch_dtype
 
 Value = Tensor | bool | int | float
 Program = tuple[tuple[str, ...], tuple[tuple[str, Any, int], ...]]

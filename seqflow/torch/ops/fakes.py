@@ -12,7 +12,7 @@ from seqflow.shape import PartialShape
 from seqflow.shape.guards import Guard
 from seqflow.signature import Repeated
 from seqflow.tensor import TensorSpec
-from seqflow.torch.ops.dtypes import numpy_dtype, torch_dtype
+from seqflow.torch.dtypes import numpy_dtype, torch_dtype
 from seqflow.torch.ops.schemas import attributes_of
 from seqflow.torch.ops.sizes import Evaluation, Size, Symbols, check_equal, remember, remembered
 

@@ -15,7 +15,7 @@ from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
 from seqflow.registry import OpDef
 from seqflow.signature.language import Sum
-from seqflow.torch.ops.dtypes import numpy_dtype
+from seqflow.torch.dtypes import numpy_dtype
 from seqflow.torch.ops.kernels import memory_kernel
 from seqflow.torch.ops.net_functions import COMPOSITES, Caller, net_function
 from seqflow.torch.ops.schemas import attributes_of

@@ -14,7 +14,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.dispatch import extension
 from seqflow.registry import OpDef
 from seqflow.torch.compiler import never_traced
-from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
+from seqflow.torch.dtypes import numpy_dtype, to_array, to_tensor
 from seqflow.torch.ops.schemas import attributes_of
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from seqflow.net import Net
 from seqflow.net.step import Step
 from seqflow.net.syntax import Listed, LiteralOperand, Reference
-from seqflow.torch.ops.dtypes import torch_dtype
+from seqflow.torch.dtypes import torch_dtype
 from seqflow.torch.ops.elementwise import program_of, run_program
 
 

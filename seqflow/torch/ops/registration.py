@@ -20,7 +20,7 @@ from seqflow.signature import Attribute
 from seqflow.signature.order import advice_on_numbers
 from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
-from seqflow.torch.ops.dtypes import torch_dtype
+from seqflow.torch.dtypes import torch_dtype
 from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, trained_call, transformed_call
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel

@@ -46,6 +46,7 @@ FORMS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".json.gz", ".ndjson.bz2"])
 @pytest.mark.parametrize("batch_bytes", [1, 7, 100, 1 << 20])
