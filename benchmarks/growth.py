@@ -1,13 +1,13 @@
 """How the time of a piece of work grows: with rows, mean length, skew, levels, columns, files, ranks.
 
-    python benchmarks/growth.py [NAME …] [--rounds 3] [--largest 100000]
+    python benchmarks/growth.py [NAME …] [--rounds 3] [--large]
 
 A `Series` has points along one size. What is shown of each is the time of one element (or of one file, one rank): a
 level line says that work grows as its size.
 
 The command measures each `Growth`: processor time at several sizes in turns, the least of all rounds, and the
 exponent of the time from the last size but one to the last, the largest exponents first. Work that grows as its size
-has 1; an exponent above `LIMIT` has a "!".
+has 1; an exponent above `LIMIT` has a "!". `--large` also measures 100,000 files, which takes many minutes.
 """
 
 import argparse
@@ -245,6 +245,8 @@ class Growth:
     name: str
     sizes: tuple[int, ...]
     call: Callable[[int, Path], Call]
+    large: tuple[int, ...] = ()
+    """Sizes that are measured with `--large` only."""
 
     def calls(self, folder: Path, sizes: tuple[int, ...]) -> dict[int, Call]:
         """The work by its size."""
@@ -290,6 +292,19 @@ def small_files(count: int, folder: Path, suffix: str = "parquet") -> str:
     for number in range(1, count):
         (folder / f"{number}.{suffix}").write_bytes(content)
     return str(folder)
+
+
+def listing(folder: str) -> Call:
+    """The blocks of open files, listed again."""
+    source = sf.open(folder)
+    return lambda: list(source.blocks())
+
+
+def saving(folder: str) -> Call:
+    """The state after the first batch, loaded by the same loader."""
+    loader = sf.Loader(folder, batch=64, threads=0, window="64 KiB")
+    next(iter(loader))
+    return lambda: loader.load_state_dict(loader.state_dict())
 
 
 def groups(count: int, folder: Path) -> str:
@@ -379,7 +394,7 @@ def rows_of(count: int) -> pa.Table:
     return pa.table({"a": np.arange(count), "ids": pa.array([[1, 2, 3]] * count)})
 
 
-COLUMNS, FILES, LINES = (625, 2_500, 10_000), (100, 1_000, 10_000, 100_000), (100, 400, 1_600)
+COLUMNS, FILES, LINES, MANY = (625, 2_500, 10_000), (100, 1_000, 10_000), (100, 400, 1_600), (100_000,)
 GROWTHS = (
     Growth("from_arrow, columns", COLUMNS, lambda n, _: partial(sf.from_arrow, wide(n))),
     Growth("from_arrow, list columns", COLUMNS, lambda n, _: partial(sf.from_arrow, wide(n, LIST))),
@@ -399,9 +414,11 @@ GROWTHS = (
         "epoch shuffled, rows", (1_000, 10_000, 100_000, 1_000_000), lambda n, _: epoch(rows_of(n), shuffle=True)
     ),
     Growth("epoch, list depth", (4, 15, 60), lambda n, _: epoch(nested(n))),
-    Growth("open, files", FILES, lambda n, folder: partial(sf.open, small_files(n, folder))),
-    Growth("epoch, files", FILES, lambda n, folder: epoch(small_files(n, folder))),
-    Growth("epoch, JSON files", FILES, lambda n, folder: epoch(small_files(n, folder, "jsonl"))),
+    Growth("open, files", FILES, lambda n, folder: partial(sf.open, small_files(n, folder)), MANY),
+    Growth("blocks, files", FILES, lambda n, folder: listing(small_files(n, folder)), MANY),
+    Growth("state, files", FILES, lambda n, folder: saving(small_files(n, folder)), MANY),
+    Growth("epoch, files", FILES, lambda n, folder: epoch(small_files(n, folder)), MANY),
+    Growth("epoch, JSON files", FILES, lambda n, folder: epoch(small_files(n, folder, "jsonl")), MANY),
     Growth("epoch, row groups", (500, 2_000, 8_000), lambda n, folder: epoch(groups(n, folder))),
     Growth(
         "epoch shuffled, row groups",
@@ -429,14 +446,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--largest", type=int, default=10_000_000, help="leave out larger sizes")
+    parser.add_argument("--large", action="store_true", help="also the greatest numbers of files")
     options = parser.parse_args()
     kernels.set_num_threads(1)
     rows = []
     for one in GROWTHS:
         if options.names and not any(name in one.name for name in options.names):
             continue
-        sizes = tuple(size for size in one.sizes if size <= options.largest or size in one.sizes[:2])
+        sizes = one.sizes + one.large * options.large
         with tempfile.TemporaryDirectory() as folder:
             calls = {str(size): call for size, call in one.calls(Path(folder), sizes).items()}
             gc.collect()

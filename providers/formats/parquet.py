@@ -22,6 +22,7 @@ from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, ran
 from seqflow.providers.formats.idle_readers import IdleReaders
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footers import (
+    CHUNKS_GROWTH,
     ColumnChunks,
     FooterCache,
     footer_tail,
@@ -118,7 +119,7 @@ class ParquetSource(Source):
     uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
     """Texts of unknown size by path, for the files whose footers were read so far."""
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
-    chunks: FooterCache = field(default_factory=FooterCache, compare=False)
+    chunks: FooterCache = field(default_factory=partial(FooterCache, CHUNKS_GROWTH), compare=False)
     """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
     idle: IdleReaders = field(default_factory=IdleReaders, compare=False)
     """Open readers of files with several row groups."""
@@ -338,7 +339,7 @@ class Parquet(Format):
 
     def open(self, files: FileSet) -> Provider:
         """Return a provider of Parquet files; reads all footers, and unifies their schemas."""
-        footers, chunks, schemas = FooterCache(), FooterCache(), dict[str, pa.Schema]()
+        footers, chunks, schemas = FooterCache(), FooterCache(CHUNKS_GROWTH), dict[str, pa.Schema]()
         known: dict[bytes, tuple[pa.Schema, int]] = {}
         latest: pa.Schema | None = None
 

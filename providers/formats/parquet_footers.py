@@ -204,19 +204,25 @@ def tail_of(entry: Entry) -> int:
 MOST_BYTES = 64 << 20
 """Approximate limit of the bytes of cached footers."""
 _GROWTH = 8
-"""Approximate bytes in memory for each byte of a footer in the file."""
+"""Approximate bytes in memory for each byte of a footer in the file, as pyarrow keeps it."""
+CHUNKS_GROWTH = 2
+"""Approximate bytes in memory for each byte of `ColumnChunks` of a small file."""
 
 
 class FooterCache:
-    """Footers of files, by path. Threads may share it; another process starts with an empty one."""
+    """Footers of files, by path. Threads may share it; another process starts with an empty one.
 
-    def __init__(self) -> None:
+    `growth` is the bytes that a footer takes in memory for each of its `serialized_size`.
+    """
+
+    def __init__(self, growth: int = _GROWTH) -> None:
+        self._growth = growth
         self._footers: OrderedDict[str, Any] = OrderedDict()
         self._bytes = 0
         self._lock = ForkLock()
 
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return FooterCache, ()
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return FooterCache, (self._growth,)
 
     def get(self, path: str, read: Callable[[], Any]) -> Any:
         """Return the footer of a file; `read` it if it is not cached."""
@@ -239,9 +245,9 @@ class FooterCache:
         """Keep a footer, and drop those that were not used for the longest time if there are too many."""
         with self._lock:
             if path not in self._footers:
-                self._bytes += footer.serialized_size * _GROWTH
+                self._bytes += footer.serialized_size * self._growth
             self._footers[path] = footer
             # the newest stays even if it is larger than the limit: the caller is about to use it
             while self._bytes > MOST_BYTES and len(self._footers) > 1:
                 _, oldest = self._footers.popitem(last=False)
-                self._bytes -= oldest.serialized_size * _GROWTH
+                self._bytes -= oldest.serialized_size * self._growth

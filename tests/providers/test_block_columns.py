@@ -1,6 +1,8 @@
 """Blocks in columns are the blocks that come one by one."""
 
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -106,3 +108,15 @@ def test_footers_that_are_not_kept_are_read_again(
     pq.write_table(table.slice(0, 100), Path(place) / "1.parquet", row_group_size=9)
     with pytest.raises(ProviderError, match=r"1\.parquet has other row groups than when it was opened"):
         source.read(blocks[0])
+
+
+def test_column_chunks_of_100_000_small_files_are_kept() -> None:
+    footer = SimpleNamespace(serialized_size=12 * 8 * 2 + 32)  # two leaf columns, with limits
+    kept = parquet_footers.FooterCache(parquet_footers.CHUNKS_GROWTH)
+    for number in range(100_000):
+        kept.keep(str(number), footer)
+    assert kept.find("0") is footer
+    kept = pickle.loads(pickle.dumps(kept))
+    kept.keep("large", SimpleNamespace(serialized_size=parquet_footers.MOST_BYTES // 2))
+    kept.keep("another", footer)
+    assert kept.find("large") is None
