@@ -16,6 +16,7 @@ from seqflow.ops.shared.strings import (
     NormalForm,
     find_words,
     from_strings,
+    join,
     to_strings,
 )
 from seqflow.ops.shared.tokenizers import check_special_tokens, encoder_of, offsets_of
@@ -100,13 +101,10 @@ def normalize_offsets(data: Array, lengths: Array, *, form: NormalForm = "NFC") 
     >>> normalize_offsets(np.frombuffer("e\u0301a".encode(), np.uint8), np.array([4])).values
     array([0, 0, 3])
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = [_normal_parts(text, form) for text in to_strings(data, lengths).to_pylist()]
-    flat = pa.array([part for of_text in parts for part in of_text], pa.large_string())
+    flat = [part for of_text in parts for part in of_text]
     counts = np.array([len(of_text) for of_text in parts], np.int64)
-    before, after = (from_strings(one)[1] for one in (flat, pc.utf8_normalize(flat, form=form)))
+    before, after = (join(texts)[1] for texts in (flat, [normalize(form, part) for part in flat]))
     starts = starts_of(before) - kernels.expand(starts_of(int64(lengths)), counts)
     return kernels.expand(starts, after), kernels.segment_reduce("sum", after, counts)
 

@@ -1,5 +1,7 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
+import unicodedata
+
 import numpy as np
 
 from seqflow import kernels
@@ -14,6 +16,7 @@ from seqflow.ops.shared.strings import (
     NormalForm,
     find_words,
     from_strings,
+    join,
     to_strings,
 )
 from seqflow.registry import op
@@ -154,9 +157,12 @@ def normalize(
     >>> normalize(np.frombuffer("e\u0301".encode(), np.uint8), np.array([3])).values.tobytes().decode()
     'é'
     """
-    import pyarrow.compute as pc
-
-    return from_strings(pc.utf8_normalize(to_strings(data, lengths, errors), form=form))
+    texts = to_strings(data, lengths, errors)
+    values, sizes = from_strings(texts)
+    if values.max(initial=0) < 128:  # ASCII has all normal forms
+        return values.copy(), sizes
+    # not Arrow's function, which does not compose before Arrow 26
+    return join([unicodedata.normalize(form, text) for text in texts.to_pylist()])
 
 
 def _bound_words(ctx: InferenceContext) -> None:

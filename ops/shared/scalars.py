@@ -34,7 +34,7 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     except (ValueError, TypeError, OverflowError):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}") from None
     is_nat = dtype.kind in "mM" and np.isnat(result)
-    is_same = np.array_equal(result, cast) or (is_nat and (cast.dtype.kind == "f" or np.isnat(cast)))
+    is_same = bool(np.all(result == cast)) or (is_nat and (cast.dtype.kind == "f" or np.isnat(cast)))
     is_finite = cast.dtype.kind == "O" or np.isfinite(cast)  # integers beyond int64 are objects
     is_changed = (
         not is_same if dtype.kind in "biumM" else dtype.kind == "f" and np.isinf(result) and is_finite

@@ -4,6 +4,7 @@ import glob
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -80,7 +81,8 @@ def check_quarantine(
 ) -> QuarantineCopy | None:
     """Return the copy of a quarantine file in a store; None for a local file.
 
-    Raise ProviderError when there is a file that it may not replace: none of bad rows, or those of another output.
+    Raise ProviderError when there is a file that it may not replace, none of bad rows, or when the file or its pieces
+    have those of another output.
     """
     shown = str(path)
     if (source := overwritten(path, files)) is not None:
@@ -95,6 +97,9 @@ def check_quarantine(
                 f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n  choose a new name"
             )
         _check_owner(shown, schema, owner)
+    hidden = path.parent.glob(f".{glob.escape(path.name)}.part-*.done") if copy is None else copy.pieces()
+    for piece in islice(hidden, 1):  # all are of one output: the first of another would have been refused
+        _check_owner(shown, _schema_of(piece, encoding_of(path)), owner)
     return copy
 
 
@@ -178,16 +183,8 @@ class Quarantine:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         name = re.escape(self._path.name)
-        own = {piece.path.name for piece in self._pieces}
-        for piece in self._path.parent.glob(f".{glob.escape(self._path.name)}.part-*.done"):
-            if piece.name[1:-5] not in own:
-                try:
-                    _check_owner(self._shown, _schema_of(piece, self._encoding), self._owner)
-                except ProviderError:
-                    self.leave()
-                    raise
         remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
-        remove_committed(self._path.parent, rf"{name}\.part-\d+", own)
+        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
         remove_attempts_beside(self._path)
 
     def attempts_folder(self, run: str) -> Path:

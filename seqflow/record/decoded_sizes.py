@@ -20,7 +20,10 @@ def decoded_nbytes(table: pa.RecordBatch | pa.Table) -> int:
 
 def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
     if not is_compact(column.type):
-        return int(column.nbytes)
+        try:
+            return int(column.nbytes)
+        except pa.ArrowTypeError:  # Arrow 21 knows no part of views in a dictionary
+            return int(column.get_total_buffer_size())
     return sum(int(row_bytes(chunk).sum()) for chunk in chunks_of(column))
 
 

@@ -231,5 +231,11 @@ def test_the_bad_rows_of_another_output_stay_in_a_store(
     other = run(folder, "--output", "s3://bucket/other")
     assert "'s3://bucket/bad.parquet' has the bad rows of another output, 's3://bucket/out'" in refused(other)
     assert {key: one for key, one in objects(bucket, "").items() if key in first} == first
+    # what a run that was killed before its end has left: pieces, and no file
+    bucket.delete("bad.parquet")
+    bucket.put(".bad.parquet/bad.parquet.part-00000", first["bad.parquet"])
+    assert "has the bad rows of another output" in refused(run(folder, "--output", "s3://bucket/other"))
+    assert bucket.get(".bad.parquet/bad.parquet.part-00000") == first["bad.parquet"]
     done(run(folder, "--overwrite"))
     assert objects(bucket, "")["bad.parquet"] == first["bad.parquet"]
+    assert bucket.keys(".bad.parquet") == []

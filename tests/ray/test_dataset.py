@@ -21,6 +21,7 @@ from seqflow.ray.sending import setup_of_job, setup_of_loader
 
 PLANS = {
     "packed": {"batch": sf.Packed(64), "columns": ["a"]},
+    "packed trees": {"batch": sf.Packed(64, ["a"], share="prefix", min_shared=2)},
     "rows": {"batch": sf.Rows(7)},
     "rows beyond a window": {"batch": sf.Rows(150)},
     "budget": {"batch": sf.TokenBudget(90)},

@@ -566,6 +566,8 @@ def in_maps(of, as_pairs):
         shown = [hidden if row is None else row for row in rows]
         pairs = [pair for row in shown for pair in row]
         children = [part.array([pair[at] for pair in pairs]) for at, part in enumerate((keys, of))]
+        # keys are counted: before 26, Arrow ends the process where it does not know that none of them is null
+        children[0] = pa.Array.from_buffers(pa.int64(), len(pairs), [None, children[0].buffers()[1]], 0)
         fields = [pa.field("key", pa.int64(), nullable=False), pa.field("value", children[1].type)]
         entries = pa.StructArray.from_arrays(children, fields=fields)
         kind = pa.list_(entries.type) if as_pairs else pa.map_(*fields)

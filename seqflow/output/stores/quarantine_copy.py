@@ -1,6 +1,6 @@
 """QuarantineCopy: a quarantine file in a store, of which this machine has the pieces that it writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +39,10 @@ class QuarantineCopy:
     def opened(self) -> pa.NativeFile:
         """Open the file of an earlier run."""
         return self._files.random(self._uri)
+
+    def pieces(self) -> Iterator[pa.NativeFile]:
+        """Open the pieces of this or an earlier run, one after another."""
+        return (self._files.random(entry.path) for entry in self._store.list(self._hidden))
 
     def open(self) -> None:
         """Make the folder for pieces."""

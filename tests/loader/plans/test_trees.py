@@ -231,6 +231,8 @@ OPTIONS = {
         "batch": sf.Packed(24, ["tokens"], rows=1, share="prefix", shared_with=["name"], min_shared=2, max_path=6,
                            oversize="bad_rows", balance=sf.Balance(group=2, linear=20)),
     },
+    "bad files": {"bad_files": "skip"},
+    "cache": {},
     "totals": {"totals": {"n": "tokens.lengths", "w": "weights.values"}},
 }  # fmt: skip
 
@@ -242,18 +244,26 @@ QUICK = ("order", "refused")
 @pytest.mark.parametrize(
     "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in OPTIONS]
 )
-def test_ranks_resume_batch_at_and_servers_give_what_was_iterated(folder, name, kind):
+def test_ranks_resume_batch_at_and_servers_give_what_was_iterated(folder, name, kind, tmp_path, request):
     options = {"batch": PLAN, "window": "6 KiB", "shuffle": sf.Shuffle(5), **OPTIONS[name]}
+    files = {one: [str(folder / f"{one}.parquet")] for one in "ab"}
+    if name == "bad files":
+        files["b"].append(str(tmp_path / "cut.parquet"))
+        (tmp_path / "cut.parquet").write_bytes((folder / "b.parquet").read_bytes()[:-9])
+    if name == "cache":
+        bucket = request.getfixturevalue("bucket")
+        files = {one: [bucket.put(f"{one}.parquet", folder / f"{one}.parquet")] for one in "ab"}
+        options |= {"storage_options": bucket.options, "cache": tmp_path / "cache"}
 
     def made(rank=0, world_size=1, **ranks):
         ranks = {**options, "rank": rank, "world_size": world_size, **ranks}
         if kind == "loader":
-            return sf.Loader([str(folder / "a.parquet"), str(folder / "b.parquet")], **ranks)
-        sources = {name: str(folder / f"{name}.parquet") for name in "ab"}
-        return sf.Mix(sources, weights={"a": 1, "b": 2}, stop="first", **ranks)
+            return sf.Loader([*files["a"], *files["b"]], **ranks)
+        return sf.Mix(files, weights={"a": 1, "b": 2}, stop="first", **ranks)
 
     batches = [shown(batch) for batch in made()]
     assert len(batches) >= 8
+    assert (tmp_path / "cache").exists() == (name == "cache")
     if kind == "loader" and name not in ("skip", "tail", "all"):
         ids = Counter(one for _, batch in batches for one in batch["id"])
         assert set(ids.values()) == {1}

@@ -157,9 +157,14 @@ def test_remainders_of_lengths_of_every_type(tmp_path, kind, source):
     one = (1, 1) if pa.types.is_map(kind) else "a" if kind in TEXTS else 1
     values = [None if n is None else "a" * n if one == "a" else [one] * n for n in counts]
     divisors = range(2, 2 + len(values))
-    table = pa.table({"id": np.arange(len(values)), "x": pa.array(values, kind), "y": divisors})
+    plain = pa.array(values, kind.value_type if pa.types.is_dictionary(kind) else kind)
+    column = plain.dictionary_encode() if pa.types.is_dictionary(kind) else plain
+    table = pa.table({"id": np.arange(len(values)), "x": column, "y": divisors})
     if source == "parquet":
-        pq.write_table(table, tmp_path / "a.parquet")
+        try:
+            pq.write_table(table, tmp_path / "a.parquet")
+        except pa.ArrowNotImplementedError as error:  # older Arrow writes no list views
+            pytest.skip(str(error))
         table = tmp_path / "a.parquet"
     for where, holds in [
         ("lengths(x) % 2 == 1", lambda n, d: n % 2 == 1),

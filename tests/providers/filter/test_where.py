@@ -26,7 +26,10 @@ TABLE = pa.table(
         "lang": ["py", "c", None, "go", "p'y"] * (ROWS // 5),
         "score": pa.array([None, 0.5, float("nan"), -1.0] * (ROWS // 4)),
         "tokens": [None if n % 11 == 0 else [n] * (n % 7) for n in range(ROWS)],
-        "doc": [None if n % 13 == 0 else {"size": n % 9, "name": f"n{n % 4}"} for n in range(ROWS)],
+        "doc": pa.array(  # the order of inferred fields depends on Arrow
+            [None if n % 13 == 0 else {"size": n % 9, "name": f"n{n % 4}"} for n in range(ROWS)],
+            pa.struct({"size": pa.int64(), "name": pa.string()}),
+        ),
     }
 )
 SPLIT = [TABLE.slice(start, 7) for start in range(0, ROWS, 7)]
