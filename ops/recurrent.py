@@ -244,38 +244,8 @@ def _run(
     floats: list[Any] = [x, *weights, *states, w_hr]
     if x.dtype == np.float16:
         floats = [None if array is None else array.astype(np.float32) for array in floats]
-    found = (
-        kernels.run_cell(cell, floats[0], lengths, *floats[1:-1], reverse=reverse)
-        if w_hr is None
-        else _run_projected(lengths, reverse, *floats)
-    )
+    found = kernels.run_cell(cell, floats[0], lengths, *floats[1:], reverse=reverse)
     return tuple(array.astype(x.dtype, copy=False) for array in found if array is not None)
-
-
-def _run_projected(
-    lengths: Array,
-    reverse: bool,
-    x: Array,
-    w_ih: Array,
-    w_hh: Array,
-    bias: Any,
-    _: None,
-    h0: Any,
-    c0: Any,
-    w_hr: Array,
-) -> tuple[Array | None, ...]:
-    """Run an LSTM with states h = w_hr @ m as a plain one with states m: w_hh @ h is (w_hh @ w_hr) @ m."""
-    filled = lengths > 0
-    if h0 is not None:  # no m need give h0: columns of x add w_hh @ h0 to the gates of the first step
-        offsets = kernels.lengths_to_offsets(lengths)
-        first = np.zeros((len(x), len(w_hr)), x.dtype)
-        first[(offsets[1:] - 1 if reverse else offsets[:-1])[filled]] = h0[filled]
-        x, w_ih = np.concatenate([x, first], axis=1), np.concatenate([w_ih, w_hh], axis=1)
-    m, m_last, c_last = kernels.run_cell("lstm", x, lengths, w_ih, w_hh @ w_hr, bias, c0=c0, reverse=reverse)
-    h_last = m_last @ w_hr.T
-    if h0 is not None:
-        h_last[~filled] = h0[~filled]
-    return m @ w_hr.T, h_last, c_last
 
 
 def check_projection(proj_size: int | None, w_hr: Any) -> None:

@@ -93,7 +93,7 @@ ROWS = {
     "read_footer": ("footer", ["u1"], lambda rows: (rows,)),
     "run_cell": (
         "x", ["f4", "f8"],
-        lambda rows: ("rnn_tanh", floats(rows)[0], TWO, *[floats(rows)[1]] * 2, None, None, None, None, False),
+        lambda rows: ("rnn_tanh", floats(rows)[0], TWO, *[floats(rows)[1]] * 2, *[None] * 5, False),
     ),
     "scatter_segments": (
         "data", ["f4", "f8"], lambda rows: (rows, A([0, 1]), TWO, None, 3, None),

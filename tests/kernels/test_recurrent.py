@@ -10,7 +10,7 @@ from seqflow import kernels
 from seqflow.kernels import KernelError
 
 CELLS = {"lstm": 4, "gru": 3, "gru_reset_first": 3, "rnn_tanh": 1, "rnn_relu": 1}
-NAMES = ["x", "lengths", "w_ih", "w_hh", "bias_ih", "bias_hh", "h0", "c0"]
+NAMES = ["x", "lengths", "w_ih", "w_hh", "bias_ih", "bias_hh", "h0", "c0", "w_hr"]
 TOLERANCE = {"float32": 1e-6, "float64": 1e-12}
 each_isa = settings(
     max_examples=60,
@@ -28,15 +28,17 @@ def cells(draw):
     )
     inputs, hidden = draw(st.integers(0, 40)), draw(st.integers(0, 40))
     dtype = draw(st.sampled_from(list(TOLERANCE)))
-    gates, states = CELLS[cell] * hidden, (len(lengths), hidden)
+    gates = CELLS[cell] * hidden
+    projected = draw(st.integers(0, hidden)) if cell == "lstm" and draw(st.booleans()) else hidden
     shapes = [
         (int(lengths.sum()), inputs),
         (gates, inputs),
-        (gates, hidden),
+        (gates, projected),
         (gates,),
         (gates,),
-        states,
-        states,
+        (len(lengths), projected),
+        (len(lengths), hidden),
+        (projected, hidden),
     ]
     arrays = []
     for shape in shapes:
@@ -51,9 +53,11 @@ def cells(draw):
         arrays.append(array)
     arrays.insert(1, lengths)
     given = dict(zip(NAMES, arrays, strict=True))
-    for name in NAMES[4:]:
+    for name in NAMES[4:-1]:
         if draw(st.booleans()):
             given[name] = None
+    if cell != "lstm" or projected == hidden:
+        given["w_hr"] = None
     if cell != "lstm":
         given["c0"] = None
     return cell, given, draw(st.booleans())

@@ -25,6 +25,7 @@ class CellArguments(NamedTuple):
     bias_hh: Array | None
     h0: Array | None
     c0: Array | None
+    w_hr: Array | None
 
 
 def checked_arguments(cell: str, num_sequences: int, given: CellArguments) -> CellArguments:
@@ -33,17 +34,21 @@ def checked_arguments(cell: str, num_sequences: int, given: CellArguments) -> Ce
     """
     if cell not in NUM_GATES:
         raise ValueError(f"cell is {cell!r}, expected one of {', '.join(NUM_GATES)}")
+    if given.w_hr is not None and cell != "lstm":
+        raise ValueError(f"w_hr is given to {cell}, expected none: only an LSTM is projected")
     x, w_hh = given.x, given.w_hh
-    hidden = w_hh.shape[-1] if w_hh.ndim else 0
+    states = w_hh.shape[-1] if w_hh.ndim else 0
+    hidden = given.w_hr.shape[-1] if given.w_hr is not None and given.w_hr.ndim else states
     gates = NUM_GATES[cell] * hidden
     shapes = {
         "x": (len(x), x.shape[-1]),
         "w_ih": (gates, x.shape[-1]),
-        "w_hh": (gates, hidden),
+        "w_hh": (gates, states),
         "bias_ih": (gates,),
         "bias_hh": (gates,),
-        "h0": (num_sequences, hidden),
+        "h0": (num_sequences, states),
         "c0": (num_sequences, hidden),
+        "w_hr": (states, hidden),
     }
     for name, array in given._asdict().items():
         if array is None:
@@ -61,12 +66,13 @@ def empty_states(
     arguments: CellArguments, cell: str, num_sequences: int
 ) -> tuple[Array, Array, Array | None]:
     """Return new arrays for h and for the last states, which hold the first states."""
-    x, hidden = arguments.x, arguments.w_hh.shape[1]
+    x, states = arguments.x, arguments.w_hh.shape[1]
+    hidden = states if arguments.w_hr is None else arguments.w_hr.shape[1]
     h_last, c_last = (
-        np.zeros((num_sequences, hidden), x.dtype) if start is None else start.copy()
-        for start in (arguments.h0, arguments.c0)
+        np.zeros((num_sequences, size), x.dtype) if start is None else start.copy()
+        for start, size in ((arguments.h0, states), (arguments.c0, hidden))
     )
-    return np.empty((len(x), hidden), x.dtype), h_last, c_last if cell == "lstm" else None
+    return np.empty((len(x), states), x.dtype), h_last, c_last if cell == "lstm" else None
 
 
 __all__ = ["run_cell"]
@@ -81,7 +87,15 @@ Step = Callable[[Array, Array, Array | None], None]
 
 
 @kernel(
-    x=FLOATS, lengths=COUNTS, w_ih=FLOATS, w_hh=FLOATS, bias_ih=FLOATS, bias_hh=FLOATS, h0=FLOATS, c0=FLOATS
+    x=FLOATS,
+    lengths=COUNTS,
+    w_ih=FLOATS,
+    w_hh=FLOATS,
+    bias_ih=FLOATS,
+    bias_hh=FLOATS,
+    h0=FLOATS,
+    c0=FLOATS,
+    w_hr=FLOATS,
 )
 def run_cell(
     cell: str,
@@ -93,20 +107,22 @@ def run_cell(
     bias_hh: Array | None = None,
     h0: Array | None = None,
     c0: Array | None = None,
+    w_hr: Array | None = None,
     *,
     reverse: bool = False,
 ) -> tuple[Array, Array, Array | None]:
     """Run a cell along each sequence: h[N, H], h_last[B, H], and c_last[B, H] of an LSTM.
 
     x[N, K] and lengths[B] are the sequences, w_ih[G*H, K], w_hh[G*H, H] and two biases [G*H] the weights of G gates,
-    h0 and c0 [B, H] the states before the first step (None: 0); all of one dtype of floats.
+    h0 and c0 [B, H] the states before the first step (None: 0); all of one dtype of floats. An LSTM may have states
+    h = w_hr @ (o * tanh(c)): w_hr is [P, H], and w_hh, h0, h and h_last have P in place of H.
 
     cell is "lstm" (gates i, f, g, o), "gru" (r, z, n; the reset gate applied to the product with w_hh),
     "gru_reset_first" (applied to the state before it), "rnn_tanh" or "rnn_relu". `reverse` runs each sequence from
     its end. The last state of an empty sequence is its first state.
     """
     lengths = int64_counts(lengths, "lengths")
-    given = CellArguments(x, w_ih, w_hh, bias_ih, bias_hh, h0, c0)
+    given = CellArguments(x, w_ih, w_hh, bias_ih, bias_hh, h0, c0, w_hr)
     arguments = checked_arguments(cell, len(lengths), given)
     check_sum(lengths, len(x), "x")
     out, h_last, c_last = empty_states(arguments, cell, len(lengths))
@@ -146,14 +162,14 @@ def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Ar
 
 
 def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
-    hidden = arguments.w_hh.shape[1]
+    hidden = len(arguments.w_hh) // 4
     signs = np.repeat(np.array([-1, -1, 1, -1], arguments.x.dtype), hidden)
     # i, f and o are negated in the weights, so that `_sigmoid_of_negated` needs no copy for the minus
-    step = partial(_lstm_step, arguments.w_hh.T * signs, hidden)
+    step = partial(_lstm_step, arguments.w_hh.T * signs, hidden, arguments.w_hr)
     return arguments.w_ih.T * signs, signs * _bias(arguments), step
 
 
-def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) -> None:
+def _lstm_step(weights: Array, hidden: int, w_hr: Array | None, gates: Array, h: Array, c: Array) -> None:
     gates += h @ weights
     i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
     for gate in (i, f, o):
@@ -162,8 +178,8 @@ def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) ->
     c *= f
     i *= g
     c += i
-    np.tanh(c, out=h)
-    h *= o
+    o *= np.tanh(c)
+    h[...] = o if w_hr is None else o @ w_hr.T
 
 
 def _gru(arguments: CellArguments, *, reset_first: bool) -> tuple[Array, Array, Step]:

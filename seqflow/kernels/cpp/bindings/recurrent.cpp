@@ -110,7 +110,7 @@ void run_shares(Recurrence &job, const std::vector<Share> &shares, bool wide, in
 }
 
 nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::handle w_ih, nb::handle w_hh,
-                    nb::handle bias_ih, nb::handle bias_hh, nb::handle h0, nb::handle c0, bool reverse) {
+                    nb::handle bias_ih, nb::handle bias_hh, nb::handle h0, nb::handle c0, nb::handle w_hr, bool reverse) {
   Recurrence job = {};
   job.cell = cell_named(cell);
   job.reverse = reverse;
@@ -120,11 +120,17 @@ nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::hand
   const Integers sizes = counts.counts();
   const int64_t num_rows = rows.extent(0);
   job.inputs = rows.extent(1);
-  job.hidden = hidden_weights.extent(1);
+  job.states = job.hidden = hidden_weights.extent(1);
+  if (!w_hr.is_none()) {
+    const Buffer projection(w_hr);
+    if (job.cell != LSTM || projection.rank() != 2 || projection.extent(1) < job.states) decline();
+    job.hidden = projection.extent(1);
+  }
   const int64_t gates = product(job.cell == LSTM ? 4 : job.cell <= GRU_RESET_FIRST ? 3 : 1, job.hidden);
-  const Optional from_x(w_ih, type, {gates, job.inputs}), from_h(w_hh, type, {gates, job.hidden});
+  const Optional from_x(w_ih, type, {gates, job.inputs}), from_h(w_hh, type, {gates, job.states});
+  const Optional projection(w_hr, type, {job.states, job.hidden});
   const Optional bias_of_x(bias_ih, type, {gates}), bias_of_h(bias_hh, type, {gates});
-  const Optional first_h(h0, type, {sizes.size, job.hidden}), first_c(c0, type, {sizes.size, job.hidden});
+  const Optional first_h(h0, type, {sizes.size, job.states}), first_c(c0, type, {sizes.size, job.hidden});
   job.x = rows.data();
   job.w_ih = from_x.data();
   job.w_hh = from_h.data();
@@ -133,9 +139,10 @@ nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::hand
   job.bias_hh = bias_of_h.data();
   job.h0 = first_h.data();
   job.c0 = first_c.data();
+  job.w_hr = projection.data();
 
-  nb::object h = empty_array({num_rows, job.hidden}, counts, 1, dtype_named(type));
-  nb::object h_last = last_states(first_h, counts, sizes.size, job.hidden, type);
+  nb::object h = empty_array({num_rows, job.states}, counts, 1, dtype_named(type));
+  nb::object h_last = last_states(first_h, counts, sizes.size, job.states, type);
   nb::object c_last = nb::none();
   if (job.cell == LSTM) {
     c_last = last_states(first_c, counts, sizes.size, job.hidden, type);
@@ -144,7 +151,7 @@ nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::hand
   job.h = Buffer(h, NUMERIC, true).data();
   job.h_last = Buffer(h_last, NUMERIC, true).data();
   {
-    const int64_t work = product(product(num_rows, gates), job.inputs + job.hidden);
+    const int64_t work = product(product(num_rows, gates), job.inputs + job.states);
     const Unlocked unlocked(work);
     const Numbers offsets = checked_offsets(sizes, "lengths");
     check_sum(offsets[offsets.size - 1], num_rows, "lengths", "x");

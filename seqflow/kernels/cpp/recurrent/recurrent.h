@@ -8,12 +8,12 @@ namespace seqflow {
 enum Cell { LSTM, GRU, GRU_RESET_FIRST, RNN_TANH, RNN_RELU, NUM_CELLS };
 
 // A cell to be run along sequences. Arrays of T, float or double: weights [gates * hidden, …] as PyTorch has them;
-// optional ones are null.
+// optional ones are null. An LSTM's state h may be a projection of what it gives, by w_hr [states, hidden].
 struct Recurrence {
   Cell cell;
   bool reverse;
-  int64_t inputs, hidden;
-  const void *x, *w_ih, *w_hh, *bias_ih, *bias_hh, *h0, *c0;
+  int64_t inputs, hidden, states;  // states: of h, as many as `hidden` but for a projection
+  const void *x, *w_ih, *w_hh, *bias_ih, *bias_hh, *h0, *c0, *w_hr;
   const int64_t *offsets;  // [number of sequences + 1], checked
   void *h, *h_last, *c_last;
   void *packed;  // for `pack` to fill

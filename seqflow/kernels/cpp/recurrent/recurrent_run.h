@@ -18,7 +18,7 @@ template <class T>
 RecurrentSizes sizes(const Recurrence &job, int64_t num_sequences) {
   const Layout<T> layout(job);
   const int64_t rows = rows_at_once(num_sequences);
-  return {layout.size, (1 + num_sequences) * layout.width + rows * layout.columns, 2 * num_sequences + rows};
+  return {layout.size, (1 + num_sequences) * layout.width + rows * layout.columns + (layout.projected ? num_sequences * (layout.width + layout.projected) : 0), 2 * num_sequences + rows};
 }
 
 template <class T>
@@ -38,7 +38,9 @@ class Run {
         x(resets + num_sequences),
         zeros(scratch),
         states(zeros + layout.width),
-        gates(states + num_sequences * layout.width) {}
+        gates(states + num_sequences * layout.width),
+        outputs(gates + rows_at_once(num_sequences) * layout.columns),
+        projected(outputs + num_sequences * layout.width) {}
 
   void run() {
     start();
@@ -62,11 +64,13 @@ class Run {
   const int64_t num_sequences;
   const T *const w_ih, *const w_hh, *const bias;
   const T **const h;       // [num_sequences]: the last state of each, a row of job.h or job.h0, or zeros
-  const T **const resets;  // [num_sequences]: GRU_RESET_FIRST, the rows of states
+  const T **const resets;  // [num_sequences]: GRU_RESET_FIRST, the rows of states; projection, those of outputs
   const T **const x;       // [rows at once]
   T *const zeros;          // [width]
   T *const states;         // [num_sequences, width]: LSTM: c; GRU_RESET_FIRST: sigmoid(r) * h
   T *const gates;          // [rows at once, columns]
+  T *const outputs;        // [num_sequences, width]: projection: what becomes h
+  T *const projected;      // [num_sequences, layout.projected]
 
   int64_t length(int64_t i) const { return job.offsets[sequences[i] + 1] - job.offsets[sequences[i]]; }
   int64_t row(int64_t i, int64_t step) const {
@@ -84,17 +88,18 @@ class Run {
     for (int64_t i = 0; i < num_sequences; ++i) {
       const int64_t from = sequences[i] * job.hidden;
       T *state = states + i * layout.width;
-      h[i] = h0 ? h0 + from : zeros;
-      resets[i] = state;
+      h[i] = h0 ? h0 + sequences[i] * job.states : zeros;
+      resets[i] = job.w_hr ? outputs + i * layout.width : state;
       for (int64_t k = 0; k < layout.width; ++k) state[k] = c0 && k < job.hidden ? c0[from + k] : T(0);
     }
   }
 
   void finish() {
     for (int64_t i = 0; i < num_sequences; ++i) {
-      const int64_t at = sequences[i] * job.hidden, bytes = job.hidden * sizeof(T);
-      memcpy(static_cast<T *>(job.h_last) + at, h[i], bytes);
-      if (job.cell == LSTM) memcpy(static_cast<T *>(job.c_last) + at, states + i * layout.width, bytes);
+      memcpy(static_cast<T *>(job.h_last) + sequences[i] * job.states, h[i], job.states * sizeof(T));
+      if (job.cell != LSTM) continue;
+      T *const c_last = static_cast<T *>(job.c_last) + sequences[i] * job.hidden;
+      memcpy(c_last, states + i * layout.width, job.hidden * sizeof(T));
     }
   }
 
@@ -114,10 +119,22 @@ class Run {
   void step(int64_t step, int64_t count, T *gates) {
     add_states(count, gates);
     for (int64_t i = 0; i < count; ++i) {
-      T *to = static_cast<T *>(job.h) + row(i, step) * job.hidden;
-      apply(gates + i * layout.columns, h[i], states + i * layout.width, to);
+      T *to = state_after(i, step);
+      apply(gates + i * layout.columns, h[i], states + i * layout.width, job.w_hr ? outputs + i * layout.width : to);
       h[i] = to;
     }
+    if (job.w_hr) project(step, count);
+  }
+
+  T *state_after(int64_t i, int64_t step) const { return static_cast<T *>(job.h) + row(i, step) * job.states; }
+
+  // The states of a step from its outputs.
+  void project(int64_t step, int64_t count) {
+    for (int64_t k = 0; k < count * layout.projected; ++k) projected[k] = 0;
+    const T *const panels = w_ih + layout.w_hr_at;
+    multiply<T>({resets, count, job.hidden, panels, layout.projected / PANEL<T>, projected, layout.projected});
+    for (int64_t i = 0; i < count; ++i)
+      memcpy(state_after(i, step), projected + i * layout.projected, job.states * sizeof(T));
   }
 
   // What h gives to the gates.
@@ -125,7 +142,7 @@ class Run {
     const int64_t width = layout.width, hidden = job.hidden, columns = layout.columns;
     const int64_t num_gates = job.cell == GRU_RESET_FIRST ? 2 : layout.gates;
     T *to = is_gru(job.cell) ? gates + width : gates;
-    multiply<T>({h, count, hidden, w_hh, num_gates * layout.panels(), to, columns});
+    multiply<T>({h, count, job.states, w_hh, num_gates * layout.panels(), to, columns});
     if (job.cell != GRU_RESET_FIRST) return;
     for (int64_t i = 0; i < count; ++i)
       gru_reset(gates + i * columns, width, hidden, h[i], states + i * width);

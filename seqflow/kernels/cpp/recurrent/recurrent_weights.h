@@ -23,14 +23,17 @@ struct Layout {
   int64_t width;    // columns of one gate
   int64_t columns;  // of all gates
   int64_t gates;
-  int64_t w_hh_at, bias_at, size;  // where these start behind w_ih, and where they end
+  int64_t projected;  // columns of a projection
+  int64_t w_hh_at, w_hr_at, bias_at, size;  // where these start behind w_ih, and where they end
 
   explicit Layout(const Recurrence &job)
       : width((job.hidden + PANEL<T> - 1) / PANEL<T> * PANEL<T>),
         columns(NUM_GATE_COLUMNS[job.cell] * width),
         gates(NUM_GATES[job.cell]),
+        projected(job.w_hr ? (job.states + PANEL<T> - 1) / PANEL<T> * PANEL<T> : 0),
         w_hh_at(gates * width * job.inputs),
-        bias_at(w_hh_at + gates * width * job.hidden),
+        w_hr_at(w_hh_at + gates * width * job.states),
+        bias_at(w_hr_at + projected * job.hidden),
         size(bias_at + columns) {}
 
   int64_t panels() const { return width / PANEL<T>; }  // of one gate
@@ -65,11 +68,12 @@ void pack(const Recurrence &job) {
   for (int64_t gate = 0; gate < layout.gates; ++gate) {
     const int64_t source = is_gru(job.cell) ? (gate + 2) % 3 : gate;  // r z n becomes n r z for x
     ih = pack_gate(job.w_ih, source * job.hidden, job.hidden, job.inputs, ih);
-    hh = pack_gate(job.w_hh, gate * job.hidden, job.hidden, job.hidden, hh);
+    hh = pack_gate(job.w_hh, gate * job.hidden, job.hidden, job.states, hh);
     const int64_t m = job.cell == GRU && gate == 0 ? 3 : gate;
     add_bias(job.bias_ih, source, job.hidden, bias + gate * layout.width);
     add_bias(job.bias_hh, source, job.hidden, bias + m * layout.width);
   }
+  if (job.w_hr) pack_gate(job.w_hr, 0, job.states, job.hidden, hh);
 }
 
 }  // namespace SEQFLOW_ISA
