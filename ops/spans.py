@@ -14,6 +14,7 @@ from seqflow.ops.shared.strings import (
     SPACES,
     Errors,
     NormalForm,
+    check_escapes,
     find_words,
     from_strings,
     join,
@@ -56,6 +57,7 @@ def word_offsets(
     WordOffsetsResult(starts=array([0, 3]), ends=array([2, 5]), counts=array([2]))
     """
     strings = to_strings(data, lengths, errors)
+    check_escapes(pattern=pattern)
     starts, ends, counts = find_words(strings, f"[{SPACES}]+" if pattern is None else pattern)
     text, sizes = from_strings(strings)
     first = kernels.expand(starts_of(sizes), counts)

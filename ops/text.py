@@ -14,6 +14,7 @@ from seqflow.ops.shared.strings import (
     LARGEST_GROWTH,
     Errors,
     NormalForm,
+    check_escapes,
     find_words,
     from_strings,
     join,
@@ -199,6 +200,7 @@ def split_words(
 
     strings = to_strings(_with_room(data), lengths, errors)
     if pattern is not None:
+        check_escapes(pattern=pattern)
         starts, ends, counts = find_words(strings, pattern, empty=True)
         return move_sequences(from_strings(strings)[0], starts, ends - starts), ends - starts, counts
     split = pc.utf8_split_whitespace(strings)

@@ -9,7 +9,15 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.ops.shared.strings import SPACES, Errors, cut_at, find_matches, from_strings, to_strings
+from seqflow.ops.shared.strings import (
+    SPACES,
+    Errors,
+    check_escapes,
+    cut_at,
+    find_matches,
+    from_strings,
+    to_strings,
+)
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import NonNegative, Texts
@@ -180,6 +188,7 @@ def split_text(
         starts = ends = firsts[~np.isin(firsts, offsets)]
         counts = np.diff(np.searchsorted(starts, offsets))
     else:
+        check_escapes(pattern=pattern)
         regex = f"[{SPACES}]+" if by_space else pattern or "|".join(map(re.escape, delimiter or ()))
         starts, ends, counts = find_matches(strings, regex)
     of_text = kernels.lengths_to_segment_ids(counts)

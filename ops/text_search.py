@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.strings import Errors, from_strings, join, to_strings
+from seqflow.ops.shared.strings import Errors, check_escapes, from_strings, join, to_strings
 from seqflow.ops.text import bound_bytes, bound_lower
 from seqflow.registry import op
 from seqflow.shape import InferenceContext
@@ -25,6 +25,9 @@ def _with_pattern(function: str, strings: Any, pattern: str | None, regex: str |
         raise OpError(
             f"{'regex' if pattern is None else 'pattern'} is empty, expected at least one character"
         )
+    if regex is not None:
+        by = options.get("replacement", "")
+        check_escapes(regex=regex, by="" if "\\" in by else by)  # next to escapes, they may be marks
     name = function if regex is None else f"{function}_regex"
     given = {"pattern": pattern or regex, **options}
     try:

@@ -1,5 +1,6 @@
 """Conversion of strings between two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -57,6 +58,22 @@ def from_strings(strings: Any) -> tuple[Array, Array]:
     if offsets[0] == offsets[-1]:
         return np.empty(0, np.uint8), np.zeros(len(strings), np.int64)
     return np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]], np.diff(offsets)
+
+
+_TAKEN = re.compile(r"[\x01-\x08]")  # what `\1` to `\7`, `\a` and `\b` are in a string
+
+
+def check_escapes(**patterns: str | None) -> None:
+    r"""Raise OpError where a string took the backslash of an escape, such as `\b` or `\1`: nothing would match.
+
+    Texts by name: a regular expression, and what replaces its matches.
+    """
+    for name, pattern in patterns.items():
+        if pattern is not None and (found := _TAKEN.search(pattern)):
+            raise OpError(
+                f"{name} is {shown(pattern)}: {found[0]!r} is a control character, expected an escape",
+                advice=f"{name}=r'…' keeps backslashes, '…' needs two: r'\\b' is '\\\\b'",
+            )
 
 
 def find_matches(strings: Any, pattern: str, *, empty: bool = False) -> tuple[Array, Array, Array]:

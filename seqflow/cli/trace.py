@@ -51,7 +51,7 @@ def trace(
     if path.endswith(".toml"):
         if batch is None:
             raise JobError("trace: a job needs --batch, the number of the batch")
-        loader = open_traceable(read_job(path, overrides_of(set_, input)))
+        loader = open_traceable(read_job(path, overrides_of(set_, input)).without_quarantine())
         with progress_line(show=not json):
             traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
         traced: dict[str, object] = {"batch": batch, "epoch": epoch}

@@ -15,6 +15,8 @@ __all__ = ["edit_distances", "isin_within", "longest_common", "minhash"]
 
 PRIME = 2**61 - 1
 """A Mersenne prime, for which the remainder of a product of 128 bits needs no division."""
+_AT_ONCE = 4096
+"""Hashes of a long text that are multiplied at once: each is a Python integer for each pair."""
 
 
 @kernel(data=COUNTS, lengths=COUNTS, other=COUNTS, other_lengths=COUNTS)
@@ -56,9 +58,10 @@ def minhash(shingles: Array, lengths: Array, factors: Array, offsets: Array) -> 
     x = shingles.view(np.uint64).astype(object)
     signatures = np.full((len(lengths), len(factors)), PRIME, np.int64)
     for i, (start, stop) in enumerate(pairwise(offsets_of(lengths).tolist())):
-        if stop > start:
-            hashed = (np.outer(x[start:stop], factors.astype(object)) + offsets.astype(object)) % PRIME
-            signatures[i] = hashed.min(0)
+        for first in range(start, stop, _AT_ONCE):
+            part = x[first : min(first + _AT_ONCE, stop)]
+            hashed = (np.outer(part, factors.astype(object)) + offsets.astype(object)) % PRIME
+            signatures[i] = np.minimum(signatures[i], hashed.min(0).astype(np.int64))
     return signatures
 
 

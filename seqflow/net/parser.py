@@ -45,7 +45,7 @@ LEXICON = Lexicon(
     blank=r"[ \t\r]+|\#[^\n]*|\\\n",
     number=r"(?:\d[\d_]*)?\.?\d[\d_]*(?:[eE][+-]?\d+)?\.?",
     newline=r"\n",
-    string=STRING,
+    string=f"r?(?:{STRING})",
     name=r"[^\W\d]\w*(?:\.\w+)*",
     mark=marks(MARKS + " [ ] ="),
 )

@@ -43,28 +43,33 @@ class NetRows:
     specs: Mapping[str, TensorSpec]
 
     def parents(self, names: Sequence[str]) -> dict[str, str | None]:
-        """Map each tensor to the lengths, among these tensors, that describe its rows, or to None."""
+        """Map each tensor to the lengths, among these tensors, that describe its rows, or to None.
+
+        Of several, those of its own name do: `ts.lengths` for `ts.values`.
+        """
         described = self._by_lengths(names, self.terms.described)
         found: dict[str, str | None] = {}
         for name in names:
             rows = self.specs[name].rows
-            by = described.get(self.terms.find(rows)) if isinstance(rows, Term) else None
-            found[name] = None if by == name else by
+            by = described.get(self.terms.find(rows), ()) if isinstance(rows, Term) else ()
+            own = f"{name.removesuffix('.lengths').removesuffix('.values')}.lengths"
+            chosen = own if own in by else next(iter(by), None)
+            found[name] = None if chosen == name else chosen
         return found
 
     def insides(self, names: Sequence[str]) -> dict[str, str]:
         """Map tensors that hold positions inside sequences to the lengths of these sequences, among these tensors."""
         positions = self._by_lengths(names, self.terms.positions)
         found = {name: self.terms.find(one) for name in names if (one := self.specs[name].points) is not None}
-        return {name: positions[one] for name, one in found.items() if one in positions}
+        return {name: positions[one][0] for name, one in found.items() if one in positions}
 
-    def _by_lengths(self, names: Sequence[str], of_lengths: Callable[[Term], Term]) -> dict[Term, str]:
-        """Map the terms made of lengths to the first of these tensors that has the lengths."""
-        found: dict[Term, str] = {}
+    def _by_lengths(self, names: Sequence[str], of_lengths: Callable[[Term], Term]) -> dict[Term, list[str]]:
+        """Map the terms made of lengths to those of these tensors that have the lengths."""
+        found: dict[Term, list[str]] = defaultdict(list)
         for name in names:
             spec = self.specs[name]
             if spec.dtype.kind in "iu" and spec.shape.rank == 1:
-                found.setdefault(self.terms.find(of_lengths(self.terms.value(name))), name)
+                found[self.terms.find(of_lengths(self.terms.value(name)))].append(name)
         return found
 
     def unrelated(self, names: Sequence[str]) -> UnrelatedRows | None:

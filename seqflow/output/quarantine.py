@@ -116,7 +116,7 @@ def _check_owner(shown: str, schema: pa.Schema, owner: str) -> None:
     if other not in ("", owner):
         raise ProviderError(
             f"quarantine: {shown!r} has the bad rows of another output, {other!r}\n"
-            "  choose a new name, or remove the file"
+            "  each output needs a file of its own: give another bad_rows.path, or remove the file"
         )
 
 

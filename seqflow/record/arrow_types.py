@@ -16,17 +16,10 @@ TEXTS: tuple[Predicate, ...] = (*STRINGS, *BYTES)
 LIST_VIEWS: tuple[Predicate, ...] = (types.is_list_view, types.is_large_list_view)
 LISTS: tuple[Predicate, ...] = (types.is_list, types.is_large_list, *LIST_VIEWS, types.is_fixed_size_list)
 
-_KNOWN: dict[tuple[int, tuple[Predicate, ...]], bool] = {}
-"""Answers of `is_any`: predicates look at the id of a type only; small files ask again about each column."""
-
 
 def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
     """Whether one of pyarrow's type predicates holds; never for an extension type."""
-    known = _KNOWN.get((kind.id, predicates))
-    if known is None:
-        is_extension = isinstance(kind, pa.BaseExtensionType)
-        known = _KNOWN[kind.id, predicates] = not is_extension and any(holds(kind) for holds in predicates)
-    return known
+    return not isinstance(kind, pa.BaseExtensionType) and any(holds(kind) for holds in predicates)
 
 
 def holds_text(kind: pa.DataType) -> bool:

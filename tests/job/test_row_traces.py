@@ -227,3 +227,17 @@ def test_the_command_says_which_options_it_needs(folder: Path, arguments: tuple[
     done = seqflow("trace", *arguments, folder=folder)
     assert done.returncode != 0
     assert text in done.stderr
+
+
+def test_rows_and_batches_are_found_where_bad_rows_were_set_aside(folder: Path) -> None:
+    """Tracing writes nothing: the file with the bad rows is that of the run."""
+    table = pa.table({"id": pa.array([0, None, 2, 3]), "text": ["a", "b", None, "d"]})
+    pq.write_table(table, folder / "in" / "docs9.parquet")
+    job = write(folder)
+    job.write_text(job.read_text() + '\n[bad_rows]\npolicy = "quarantine"\npath = "bad.parquet"\n')
+    assert seqflow("run", "job.toml", folder=folder).returncode == 0
+    bad = (folder / "bad.parquet").read_bytes()
+    (file,) = (folder / "out").glob("*-00000.parquet")
+    assert seqflow("trace", str(file), "--row", "3", folder=folder).stdout.strip()
+    assert seqflow("trace", "job.toml", "--batch", "0", folder=folder).stdout.strip()
+    assert (folder / "bad.parquet").read_bytes() == bad

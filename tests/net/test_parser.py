@@ -39,7 +39,7 @@ def test_lines_may_be_broken_inside_brackets_and_comments_are_skipped():
     [
         ("1", 1), ("-1", -1), ("16_384", 16384), ("1.5", 1.5), (".5", 0.5), ("2.", 2.0), ("1e-3", 1e-3),
         ("-inf", -math.inf), ("True", True), ("None", None), ("'a\\'b'", "a'b"), ('"é"', "é"), ("[1, -2, [3]]", [1, -2, [3]]),
-        ("[]", []),
+        ("[]", []), (r"r'\b\1'", r"\b\1"), (r'r"\d+"', r"\d+"), (r"'\\b'", r"\b"),
     ],
 )  # fmt: skip
 def test_literals(text, value):

@@ -70,3 +70,12 @@ def test_long_chains_are_explained_in_a_few_words():
 def test_deep_expressions_are_written_in_a_few_words():
     with pytest.raises(LodError, match=r"neg\(…\)"):
         inferred(f"y = lengths_sum(doc.values, {'-' * 600}doc.lengths)")
+
+
+def test_values_are_described_by_the_lengths_of_their_name():
+    net = inferred("same_lengths(doc.lengths, tag.lengths)")
+    names = ["doc.lengths", "doc.values", "tag.lengths", "tag.values"]
+    assert net.parents(names) == {
+        "doc.lengths": None, "doc.values": "doc.lengths", "tag.lengths": None, "tag.values": "tag.lengths",
+    }  # fmt: skip
+    assert net.parents(["doc.lengths", "tag.values"])["tag.values"] == "doc.lengths"

@@ -53,3 +53,23 @@ def test_what_cannot_be_searched_is_an_error():
         ops.contains_text(*texts("a"), regex="(")
     with pytest.raises(OpError, match="sequence 0 is not UTF-8"):
         ops.count_text(A([255], np.uint8), [1], pattern="a")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda *text: ops.count_text(*text, regex="\bcall"),
+        lambda *text: ops.contains_text(*text, regex="(c)\1"),
+        lambda *text: ops.replace_text(*text, regex="\bcall\b"),
+        lambda *text: ops.replace_text(*text, regex="(c)", by="\1"),
+        lambda *text: ops.split_text(*text, pattern="\b"),
+        lambda *text: ops.split_words(*text, pattern="\b"),
+        lambda *text: ops.word_offsets(*text, pattern="\b"),
+    ],
+)
+def test_an_escape_whose_backslash_a_string_took_is_an_error(call):
+    """It would match nothing, silently: what was to be masked would stay."""
+    with pytest.raises(
+        OpError, match=r"is a control character, expected an escape\n.*r'…' keeps backslashes"
+    ):
+        call(A([99, 97, 108, 108], np.uint8), A([4]))
