@@ -122,7 +122,8 @@ def test_the_bad_rows_of_another_output_stay(tmp_path, suffix, other):
     before = {one: one.read_bytes() for one in tmp_path.iterdir()}
     for _ in range(2):  # the lock is free after the first error
         with pytest.raises(
-            ProviderError, match=r"has the bad rows of another output, 'a'\n  each output needs a file of its own"
+            ProviderError,
+            match=r"has the bad rows of another output, 'a'\n  each output needs a file of its own",
         ):
             Quarantine(path, owner=other)
     assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
