@@ -146,6 +146,8 @@ def read_sections(
     job_file = JobFile(str(path), text, path.parent, overrides)
     for name, value in overrides.items():
         _override(tables, name, value)
+        if name == "bad_rows.policy" and value != "quarantine" and "bad_rows.path" not in overrides:
+            tables["bad_rows"].pop("path", None)  # of the policy that is replaced
     _check_known(_READERS, tables, "", job_file)
     if only is not None:
         tables = {name: tables[name] for name in tables if name in only}

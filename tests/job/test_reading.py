@@ -284,3 +284,13 @@ def test_rows_that_a_job_requires_are_left_out(folder: Path) -> None:
 def test_a_key_in_the_wrong_table_is_told_where_it_belongs(tables: dict[str, object], says: str) -> None:
     with pytest.raises(JobError, match=says):
         Job.from_dict(tables)
+
+
+def test_another_policy_takes_no_file_of_bad_rows_along(tmp_path):
+    (tmp_path / "a.parquet").touch()
+    text = '[source]\npaths = "a.parquet"\n[bad_rows]\npolicy = "quarantine"\npath = "bad.parquet"\n'
+    (tmp_path / "job.toml").write_text(text)
+    job = Job.read(tmp_path / "job.toml", {"bad_rows.policy": "skip"})
+    assert (job.bad_rows.policy, job.bad_rows.path) == ("skip", None)
+    with pytest.raises(JobError, match="'skip' takes no path"):
+        Job.read(tmp_path / "job.toml", {"bad_rows.policy": "skip", "bad_rows.path": "other.parquet"})
