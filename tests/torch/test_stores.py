@@ -314,7 +314,7 @@ def test_pickles_hold_credentials_only_where_they_were_given(
     with open_job_output(job) as output:
         assert output.target is not None
         attempts = output.target.attempts_folder("0123456789abcdef")
-        setup = setup_of(job, opened, "a run", Folders(attempts, None, None))
+        setup = setup_of(job, opened, "a run", Folders(attempts, None), measures=False)
         sent = [provider, loader, loader.to("torch"), iterable(loader), job, setup, attempts]
         found = [*map(pickle.dumps, sent), *parts, setup.prepare]
         reader = setup_of_loader(loader, sf.to_arrow(loader.empty_batch()).schema, pickle.dumps)
