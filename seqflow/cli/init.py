@@ -39,6 +39,8 @@ def init(
         )
     with writing(output):
         output.write_text(start.text, encoding="utf-8")
+    if start.seen.inferred:
+        say(start.seen.inferred)
     if start.roles:
         say(start.roles)
     try:

@@ -289,3 +289,12 @@ def test_a_tokenizer_that_the_job_cannot_use_is_named(tmp_path):
     said = seqflow("init", "c.jsonl", folder=tmp_path).stdout
     assert "job.toml does not run yet: " in said
     assert "tokenizer" in said.partition("job.toml does not run yet: ")[2]
+
+
+def test_columns_without_a_type_are_told(tmp_path):
+    """Another column is packed in their place: nobody should take it for them."""
+    lines = [{"items": ["x"] if row == 7 else [row], "times": [10, 20]} for row in range(50)]
+    (tmp_path / "clicks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    done = seqflow("init", "clicks.jsonl", folder=tmp_path)
+    assert "'items' is of several types" in done.stdout
+    assert 'columns = ["times"]' in (tmp_path / "job.toml").read_text()

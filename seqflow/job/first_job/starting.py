@@ -45,6 +45,8 @@ class Seen(NamedTuple):
     """Columns that were looked at, null in rows that cannot be read."""
     blocks: int
     is_all: bool
+    inferred: str
+    """How types were found, and which are not known; "" where files tell all."""
 
     def refused_by(self, job: Job) -> str:
         """Return a sentence about these rows: how many of them a job refuses, and the damaged files among them."""
@@ -153,7 +155,7 @@ def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
         size += tables[-1].nbytes
         if size >= _SEEN_BYTES:
             break
-    return Seen(pa.concat_tables(tables), len(tables) - 1, next(blocks, None) is None)
+    return Seen(pa.concat_tables(tables), len(tables) - 1, next(blocks, None) is None, source.inferred)
 
 
 def _roles(table: pa.Table, chat: Chat) -> dict[str, int]:
