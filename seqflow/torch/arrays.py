@@ -17,12 +17,9 @@ def to_array(tensor: Any) -> Array:
         return tensor
     if not hasattr(tensor, "detach"):
         raise OpTypeError(f"found {shown(tensor)}, expected a tensor or an array")
-    tensor = tensor.detach().cpu()
-    try:
-        array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-    except (TypeError, RuntimeError) as error:
-        raise OpTypeError(f"a tensor is {tensor.dtype}, which NumPy does not have: {error}") from None
-    return array
+    from seqflow.torch.dtypes import to_array as dense_array  # needs torch, which has made the tensor
+
+    return dense_array(tensor.detach().cpu())
 
 
 def to_lengths(lengths: Any) -> Array:
