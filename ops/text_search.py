@@ -21,17 +21,15 @@ def _with_pattern(function: str, strings: Any, pattern: str | None, regex: str |
         raise OpError(
             f"pattern and regex are {'missing' if regex is None else 'both given'}, expected one of them"
         )
-    if not (pattern or regex):
-        raise OpError(
-            f"{'regex' if pattern is None else 'pattern'} is empty, expected at least one character"
-        )
+    given, text = ("pattern", pattern) if regex is None else ("regex", regex)
+    if not text:
+        raise OpError(f"{given} is empty, expected at least one character")
     if regex is not None:
         by = options.get("replacement", "")
         check_escapes(regex=regex, by="" if "\\" in by else by)  # next to escapes, they may be marks
-    name = function if regex is None else f"{function}_regex"
-    given = {"pattern": pattern or regex, **options}
+        function += "_regex"
     try:
-        return getattr(pc, name)(strings, **given)
+        return getattr(pc, function)(strings, pattern=text, **options)
     except pa.ArrowInvalid as error:
         raise OpError(f"regex is {regex!r}: {error}") from None
 

@@ -145,10 +145,8 @@ def starting_job(
 
 def _look_at(source: Provider, columns: Sequence[str]) -> Seen:
     """Return columns of the first rows of a source."""
-    lenient, tables = (
-        LenientReader.of(source, skips=True),
-        [select_schema(source.schema, columns).empty_table()],
-    )
+    lenient = LenientReader.of(source, skips=True)
+    tables = [select_schema(source.schema, columns).empty_table()]
     blocks, size = iter(source.blocks()), 0
     for block in islice(blocks, _SEEN_BLOCKS):
         tables.append(pa.table(lenient.read(source, block, columns)))
