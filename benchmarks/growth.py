@@ -302,7 +302,7 @@ def listing(folder: str) -> Call:
 
 def resuming(folder: str) -> Call:
     """The first batch of a new loader with the state of another."""
-    options: dict[str, Any] = {"batch": 64, "threads": 0, "window": "64 KiB"}
+    options: dict[str, Any] = {"batch": 16, "threads": 0, "window": "64 KiB"}
     loader = sf.Loader(folder, **options)
     next(iter(loader))
     state = loader.state_dict()

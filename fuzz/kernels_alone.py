@@ -8,6 +8,7 @@ import random
 import time
 import warnings
 from collections import Counter
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
     shapes = {
         "x": (total, inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden),
         "bias_ih": (gates,), "bias_hh": (gates,),
-        "h0": (len(lengths), hidden), "c0": (len(lengths), hidden),
+        "h0": (len(lengths), hidden), "c0": (len(lengths), hidden), "w_hr": (hidden, hidden),
         "padded": (len(lengths), draw.choice([0, 3, 9]), *columns),
         "packed": (draw.choice([0, 3, 9]), len(lengths), *columns),
         "target": (draw.choice([0, 5, 50]), *columns),
@@ -149,7 +150,7 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
         shapes |= {"k": (total, groups, inputs), "v": (total, groups, hidden)}
         shapes |= {"out": (total, heads, hidden), "d_out": (total, heads, hidden)}
         shapes |= {"lse": (total, heads), "d_lse": (total, heads)}
-    for parameter in kernel.parameters.values():
+    for parameter in signature(kernel.body).parameters.values():
         form = kernel.forms.get(parameter.name)
         if parameter.default is not parameter.empty and draw.random() < 0.5:
             continue

@@ -20,7 +20,8 @@ paths = "ROWS"
 columns = ["tokens"]
 [batch]
 kind = "packed"
-capacity = 32
+capacity = 4
+rows = 1
 [output]
 path = "out"
 """
