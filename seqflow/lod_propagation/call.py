@@ -223,9 +223,10 @@ class Lifted:
             )
         why = reason_for(slots[needing])
         if why is None:
-            kind = (
-                "an array" if isinstance(slots[needing], np.ndarray) else f"a {type(slots[needing]).__name__}"
-            )
+            value = slots[needing]
+            if type(value).__module__.startswith("awkward"):
+                as_array(label(needing), value)  # which says how it becomes arrays
+            kind = "an array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
             why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {name_of(lengths)}= by keyword"
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
