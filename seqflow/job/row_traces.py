@@ -102,8 +102,9 @@ def trace_row(
         text = listed(found) if found else "its nets, in the middle of the run"
         raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {text}")
     append = 0 if file.batches is None else file.batches.start.get("append", 0)
-    job = job.without_quarantine()  # bad rows are in the file of the run
-    loader = loader_of(job, open_batches(job), manifest, append)
+    if (counted := job.without_quarantine()) != job:  # what is bad is in the files of the run
+        job, loader = counted, open_batches(counted)
+    loader = loader_of(job, loader, manifest, append)
     number, inside = _batch_of(loader, file, row)
     return _traces(
         job, loader, number, inside, lambda job: loader_of(job, open_batches(job), manifest, append)

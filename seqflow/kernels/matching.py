@@ -55,12 +55,11 @@ def minhash(shingles: Array, lengths: Array, factors: Array, offsets: Array) -> 
     check_same_size(factors=factors, offsets=offsets)
     check_memory((len(lengths), len(factors)), np.dtype(np.int64))
     # Python's integers, which do not wrap around
-    x = shingles.view(np.uint64).astype(object)
+    x, a, b = (one.astype(object) for one in (shingles.view(np.uint64), factors, offsets))
     signatures = np.full((len(lengths), len(factors)), PRIME, np.int64)
     for i, (start, stop) in enumerate(pairwise(offsets_of(lengths).tolist())):
         for first in range(start, stop, _AT_ONCE):
-            part = x[first : min(first + _AT_ONCE, stop)]
-            hashed = (np.outer(part, factors.astype(object)) + offsets.astype(object)) % PRIME
+            hashed = (np.outer(x[first : min(first + _AT_ONCE, stop)], a) + b) % PRIME
             signatures[i] = np.minimum(signatures[i], hashed.min(0).astype(np.int64))
     return signatures
 

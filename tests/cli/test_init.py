@@ -292,7 +292,7 @@ def test_a_tokenizer_that_the_job_cannot_use_is_named(tmp_path):
 
 
 def test_columns_without_a_type_are_told(tmp_path):
-    """Another column is packed in their place: nobody should take it for them."""
+    """The job packs another column, which would otherwise be mistaken for the one that has no type."""
     lines = [{"items": ["x"] if row == 7 else [row], "times": [10, 20]} for row in range(50)]
     (tmp_path / "clicks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     done = seqflow("init", "clicks.jsonl", folder=tmp_path)

@@ -241,3 +241,34 @@ def test_rows_and_batches_are_found_where_bad_rows_were_set_aside(folder: Path) 
     assert seqflow("trace", str(file), "--row", "3", folder=folder).stdout.strip()
     assert seqflow("trace", "job.toml", "--batch", "0", folder=folder).stdout.strip()
     assert (folder / "bad.parquet").read_bytes() == bad
+
+
+def test_rows_of_a_mix_are_found_where_bad_rows_were_set_aside(folder: Path) -> None:
+    for name in ("a", "b"):
+        table = pa.table({"id": pa.array([0, None, 2, 3, 4] * 8), "of": [name] * 40})
+        pq.write_table(table, folder / f"{name}.parquet")
+    sources = "".join(
+        f'[[mix.sources]]\nname = "{name}"\npaths = "{name}.parquet"\nweight = {weight}\n'
+        for name, weight in (("a", 1), ("b", 3))
+    )
+    bad = '[bad_rows]\npolicy = "quarantine"\npath = "bad.parquet"\n'
+    (folder / "job.toml").write_text(f'{sources}[batch]\nn = 8\n[output]\npath = "out"\n{bad}')
+    (file,) = run(Job.read(folder / "job.toml")).files
+    found = pq.read_table(file)
+    for row in range(0, found.num_rows, 5):
+        (one,) = trace_row(file, row)
+        source = pq.read_table(one.file)
+        assert source.slice(one.row, 1).to_pylist() == found.slice(row, 1).select(["id", "of"]).to_pylist()
+
+
+def test_rows_of_an_append_are_found_where_bad_rows_were_set_aside(folder: Path) -> None:
+    job = write(folder)
+    job.write_text(job.read_text() + '\n[bad_rows]\npolicy = "quarantine"\npath = "bad.parquet"\n')
+    job.write_text(job.read_text().replace("shuffle = true", "shuffle = false"))
+    run(Job.read(job))
+    table = pa.table({"id": pa.array([1000, None, 1002]), "text": ["a", "b", "c"]})
+    pq.write_table(table, folder / "in" / "docs9.parquet")
+    report = run(Job.read(job), append=True)
+    assert pq.read_table(report.files[-1])["id"].to_pylist() == [1000, 1002]
+    (found,) = trace_row(report.files[-1], 1)
+    assert (Path(found.file).name, found.row) == ("docs9.parquet", 2)

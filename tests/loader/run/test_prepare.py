@@ -198,3 +198,31 @@ def test_what_no_row_is_to_blame_for_names_the_batch(folder):
         found
         == f"in a batch of {folder / 'a.parquet'}, block 0, rows 0 to 9: no row of it is the cause alone"
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": sf.Packed(16, columns=["items", "times"], rows=4)},
+        {"batch": 8, "pad": {"items": 0, "times": 0}},
+        {"batch": sf.TokenBudget(64, lengths="times")},
+        {"batch": sf.TokenBudget(64, lengths="items", columns=["items", "times"], oversize="split")},
+    ],
+    ids=["packed", "padded", "budget", "cut"],
+)
+def test_lists_declared_alike_keep_their_own_lengths(tmp_path, options):
+    items = [[*range(row % 9)] for row in range(200)]
+    table = pa.table({"items": items, "times": [[100 + item for item in one] for one in items]})
+    net = "same_lengths(items.lengths, times.lengths)\nreturn items.values, items.lengths, times.values, times.lengths"
+    plain, declared = (sf.Loader(table, prepare=one, shuffle=True, **options) for one in (None, net))
+    for before, batch in zip(plain, declared, strict=True):
+        assert batch.parents == before.parents
+        for name, tensor in before.tensors.items():
+            np.testing.assert_array_equal(batch[name], tensor)
+
+
+def test_lists_declared_alike_are_columns_that_can_be_read_again():
+    table = pa.table({"items": [[1, 2], [3]], "times": [[10, 20], [30]]})
+    net = "same_lengths(items.lengths, times.lengths)\nreturn items.values, items.lengths, times.values, times.lengths"
+    (batch,) = sf.Loader(table, prepare=net, batch=2)
+    assert sf.to_arrow(batch).to_pydict() == table.to_pydict()

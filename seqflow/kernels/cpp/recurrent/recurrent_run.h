@@ -18,7 +18,9 @@ template <class T>
 RecurrentSizes sizes(const Recurrence &job, int64_t num_sequences) {
   const Layout<T> layout(job);
   const int64_t rows = rows_at_once(num_sequences);
-  return {layout.size, (1 + num_sequences) * layout.width + rows * layout.columns + (layout.projected ? num_sequences * (layout.width + layout.projected) : 0), 2 * num_sequences + rows};
+  const int64_t projection = layout.projected ? num_sequences * (layout.width + layout.projected) : 0;
+  const int64_t scratch = (1 + num_sequences) * layout.width + rows * layout.columns + projection;
+  return {layout.size, scratch, 2 * num_sequences + rows};
 }
 
 template <class T>
