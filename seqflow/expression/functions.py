@@ -13,6 +13,7 @@ agree about a function, it does what they do. The choices in other cases:
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -388,10 +389,11 @@ def _scaled_erfc(t: Array) -> Array:
     return np.array([math.exp(x * x) * math.erfc(x) for x in points])
 
 
-_TAIL = [
-    float(c)
-    for c in np.polynomial.Chebyshev.interpolate(_scaled_erfc, 19).convert(kind=np.polynomial.Polynomial).coef
-]
+@cache
+def _tail() -> list[float]:
+    """Return the coefficients of Q. NumPy imports its polynomials where they are asked for: 20 ms."""
+    found = np.polynomial.Chebyshev.interpolate(_scaled_erfc, 19)
+    return [float(c) for c in found.convert(kind=np.polynomial.Polynomial).coef]
 
 
 def _erf(x: Any, *, out: Array) -> None:
@@ -401,7 +403,7 @@ def _erf(x: Any, *, out: Array) -> None:
     result = np.where(far, 0.0, values)
     result *= _horner(_SERIES, result * result)
     size = np.minimum(size[far], _FAR)
-    tail = np.exp(-size * size) * _horner(_TAIL, _SCALE / (size + _POLE) + _SHIFT)
+    tail = np.exp(-size * size) * _horner(_tail(), _SCALE / (size + _POLE) + _SHIFT)
     result[far] = np.copysign(1 - tail, values[far])
     np.copyto(out, result.reshape(np.shape(x)), casting="same_kind")
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.request import Request, urlopen
 
 import pyarrow as pa
 
@@ -206,6 +205,8 @@ def _delete(store: Any, keys: list[str]) -> None:
     except Exception as error:
         if not _is_not_implemented(error):
             raise
+        from urllib.request import Request, urlopen
+
         for key in keys:
             signed = obstore.sign(store, "DELETE", key, timedelta(minutes=5))
             urlopen(Request(signed, method="DELETE"), timeout=30).close()

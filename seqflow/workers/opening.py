@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager
 
 from seqflow.workers.engine import Engine, EngineSettings
-from seqflow.workers.local import ProcessEngine
 from seqflow.workers.worker import Setup
 
 
@@ -13,5 +12,7 @@ def open_engine(settings: EngineSettings, setup: Setup) -> AbstractContextManage
         from seqflow.workers.ray import RayEngine
 
         return RayEngine(settings, setup)
+    from seqflow.workers.local import ProcessEngine
+
     assert settings.workers is not None
     return ProcessEngine(settings.workers, setup)
