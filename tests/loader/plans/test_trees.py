@@ -236,7 +236,7 @@ OPTIONS = {
     "totals": {"totals": {"n": "tokens.lengths", "w": "weights.values"}},
 }  # fmt: skip
 
-QUICK = ("order", "refused")
+QUICK = ("order",)
 
 
 @pytest.mark.filterwarnings("ignore:Balance. world_size")
