@@ -36,7 +36,7 @@ CASES = {
 }
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
@@ -199,7 +199,7 @@ def many_windows(tmp_path_factory):
     return path
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("num_servers", [2, 3])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
 @pytest.mark.parametrize("plan", ["windows", "streams", "balance"])

@@ -16,8 +16,8 @@ def _named(at):
 
 
 def marks_of(at):
-    """A 13th is quick, two 13ths are slow, the others thorough."""
-    return [] if at % 13 == 0 else [pytest.mark.slow, *([pytest.mark.thorough] if at % 13 % 5 else [])]
+    """A 13th is quick, another one slow, the others thorough."""
+    return [] if at % 13 == 0 else [pytest.mark.slow, *([pytest.mark.thorough] if at % 13 != 5 else [])]
 
 
 @pytest.mark.parametrize(
