@@ -69,6 +69,7 @@ def restored(folder: Path, saved: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", ["plain", "partitioned", *thorough("threads")], indirect=True)
 def test_an_append_killed_before_any_renaming_or_removal_goes_on(folder: Path) -> None:
     saved = folder.parent / f"{folder.name}-saved"
     shutil.copytree(folder, saved)
