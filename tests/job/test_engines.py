@@ -380,6 +380,22 @@ def test_settings_that_are_none_are_named(folder: Path, engine: dict[str, Any], 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        *thorough(({"memory": "900 TiB"}, r"a worker needs 900.*, but no node of the cluster has more than")),
+        ({"cpus": 1000}, r"a worker needs 1000 CPUs, but no node of the cluster has more than 2"),
+    ],
+)
+def test_more_than_any_node_has_is_refused(
+    folder: Path, cluster: None, engine: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(JobError, match=message):
+        run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"address": "127.0.0.1:1"}, {"address": "auto"}, {}])
 def test_a_cluster_that_is_not_there_is_named_at_once(
     folder: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -402,22 +418,6 @@ def test_auto_without_a_cluster_is_refused(folder: Path) -> None:
         ray.shutdown()
     with pytest.raises(JobError, match="Ray cannot be reached at 'auto'"):
         run(job(folder, JOBS["rows"], {"kind": "ray", "address": "auto"}))
-    assert not (folder / "o").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        *thorough(({"memory": "900 TiB"}, r"a worker needs 900.*, but no node of the cluster has more than")),
-        ({"cpus": 1000}, r"a worker needs 1000 CPUs, but no node of the cluster has more than 2"),
-    ],
-)
-def test_more_than_any_node_has_is_refused(
-    folder: Path, cluster: None, engine: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(JobError, match=message):
-        run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
     assert not (folder / "o").exists()
 
 
