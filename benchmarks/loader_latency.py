@@ -1,6 +1,6 @@
 """How long a loader takes to its first batch, to a batch it is resumed at, and to make tensors of one.
 
-    python benchmarks/loader_latency.py [--times 7] [--threads 2]
+    python benchmarks/loader_latency.py [--times 7] [--threads 2] [--rows 512000]
 
 Data are those of `loaders.py`, half of them: lists of int32 in eight files. The first batch and a resumed one, with
 the files opened, are shown beside the time in which pyarrow reads the row groups of a window of 64 MiB. An epoch
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from loaders import write_files
 
-ROWS, BATCHES = 512_000, 1000
+BATCHES = 1000
 SMALL = 2000
 """Small batches of which tensors are made."""
 
@@ -30,16 +30,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=512_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        compare_windows(write_files(Path(folder), ROWS), options.times, options.threads)
+        compare_windows(write_files(Path(folder), options.rows), options.rows, options.times, options.threads)
     compare_tensors(options.times)
 
 
-def compare_windows(paths: list[str], times: int, threads: int) -> None:
+def compare_windows(paths: list[str], rows: int, times: int, threads: int) -> None:
     def loader() -> sf.Loader:
         return sf.Loader(
-            paths, batch=ROWS // BATCHES, shuffle=True, threads=threads,
+            paths, batch=rows // BATCHES, shuffle=True, threads=threads,
             pad={"tokens": sf.Pad(0, dtype="int64")},
         )  # fmt: skip
 

@@ -96,7 +96,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():
         quick = covering(cases, 1, set())
-        slow = covering(cases, 2, quick)
+        # all pairs of two parameters are all cases: those of another covering, or one alone, say nearly as much
+        mark, of = cases[0].get_closest_marker("each_choice"), len(cases[0].callspec.params)
+        others = [case for case in cases if case not in quick and not case.get_closest_marker("slow")]
+        pairs = mark.kwargs.get("pairs", of > 2)
+        slow = covering(cases, 2, quick) if pairs else quick | covering(others, 1, set())
         for case in cases:
             if case not in quick:
                 case.add_marker("slow")

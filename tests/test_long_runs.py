@@ -17,7 +17,7 @@ from marks import THOROUGH
 import seqflow as sf
 from seqflow import ops
 
-BATCHES, LOADERS, FORKS = (200_000, 1_000, 50) if THOROUGH else (2_000, 50, 5)
+BATCHES, LOADERS, FORKS = (200_000, 1_000, 50) if THOROUGH else (1_000, 24, 3)
 MEGABYTES = 16
 """What a process may grow by: allocators keep some."""
 

@@ -115,6 +115,7 @@ def test_headings_are_bold_on_a_terminal(arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     "variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}]
 )

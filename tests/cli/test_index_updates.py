@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from marks import thorough
 
 JOB = """
 [source]
@@ -44,7 +45,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "source", [("job.toml",), ("job.toml", "--set", "order.window=600")], ids=["blocks", "slices"]
+    "source",
+    [("job.toml", "--set", "order.window=600"), *thorough((("job.toml",),))],
+    ids=["slices", "blocks"],
 )
 def test_an_index_that_is_there_is_updated_by_files_that_are_new_or_changed(
     folder: Path, source: tuple[str, ...]

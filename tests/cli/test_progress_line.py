@@ -22,7 +22,7 @@ import seqflow as sf
 
 @sf.registry.op("x[N] -> y[N]")
 def slowly(x):
-    time.sleep(0.05)
+    time.sleep(0.02)
     return x
 """
 JOB = """
@@ -43,7 +43,7 @@ threads = 0
 
 @pytest.fixture
 def slow_job(tmp_path: Path) -> Path:
-    """A folder with a job of one window of 30 blocks, each of which takes a twentieth of a second."""
+    """A folder with a job of one window of 30 blocks, each of which takes a fiftieth of a second."""
     pq.write_table(pa.table({"n": range(300)}), tmp_path / "docs.parquet", row_group_size=10)
     (tmp_path / "slow.py").write_text(SLOW)
     (tmp_path / "job.toml").write_text(JOB)

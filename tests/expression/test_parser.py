@@ -1,5 +1,5 @@
 import pytest
-from marks import slow
+from marks import thorough
 
 from seqflow.errors import ExpressionError
 from seqflow.expression.parser import Call, Literal, Operand, parse, postorder
@@ -116,7 +116,7 @@ def test_nesting_has_no_limit(text):
     assert parse(str(parse(text).tree)).inputs == ("@0",)
 
 
-@pytest.mark.parametrize("size", [100_000, *slow(1_000_000)])
+@pytest.mark.parametrize("size", [100_000, *thorough(1_000_000)])
 @pytest.mark.parametrize(
     "text",
     [
@@ -130,7 +130,7 @@ def test_a_million_characters_are_read(text, size):
     assert parse(text(size)).inputs == ("x",)
 
 
-@pytest.mark.parametrize("size", [100_000, *slow(1_000_000)])
+@pytest.mark.parametrize("size", [100_000, *thorough(1_000_000)])
 @pytest.mark.parametrize(
     "text",
     [

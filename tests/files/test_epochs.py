@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from marks import thorough
 from store_server import Faults
 
 import seqflow as sf
@@ -54,6 +55,12 @@ def local(request, tmp_path):
     return str(tmp_path / "local" / f"*.{request.param}")
 
 
+def kinds(*some):
+    """These kinds of files in the slow tests, the others in the thorough ones."""
+    others = [kind for kind in KINDS if kind not in some]
+    return pytest.mark.parametrize("local", [*some, *thorough(*others)], indirect=True)
+
+
 def loader(paths, **options):
     """Return a loader of blocks of few KiB: an epoch takes many requests."""
     of_lines = {"jsonl": sf.JsonLines, "csv": sf.Csv}.get(paths.rpartition(".")[2])
@@ -83,6 +90,7 @@ def put(bucket, local):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_store_gives_the_batches_of_a_disk(store, local, threads):
     expected = list(loader(local))
@@ -91,6 +99,7 @@ def test_a_store_gives_the_batches_of_a_disk(store, local, threads):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("threads", [0, 2])
 def test_five_in_a_hundred_of_each_fault_lose_no_row(own, bucket, local, threads):
     expected = list(loader(local))
@@ -104,6 +113,7 @@ def test_five_in_a_hundred_of_each_fault_lose_no_row(own, bucket, local, threads
 
 
 @pytest.mark.slow
+@kinds("arrow", "csv")
 def test_stalls_lose_no_row(own, bucket, local):
     expected = list(loader(local))
     uri = put(bucket, local)
@@ -113,6 +123,7 @@ def test_stalls_lose_no_row(own, bucket, local):
 
 
 @pytest.mark.slow
+@kinds("parquet", "csv")
 def test_a_store_that_is_away_for_a_while_loses_no_row(own, bucket, local):
     expected = list(loader(local))
     batches = iter(loader(put(bucket, local), storage_options=bucket.options))
@@ -123,6 +134,7 @@ def test_a_store_that_is_away_for_a_while_loses_no_row(own, bucket, local):
 
 
 @pytest.mark.slow
+@kinds("parquet", "jsonl")
 def test_a_server_killed_and_started_again_in_mid_epoch_loses_no_row(start_store, local, tmp_path):
     expected = list(loader(local))
     server = start_store(latency=0.01)
@@ -188,6 +200,7 @@ def test_a_run_that_is_resumed_in_mid_epoch_reads_only_the_rest(own, bucket, loc
 
 
 @pytest.mark.slow
+@kinds("arrow", "jsonl")
 def test_ranks_read_the_rows_they_read_from_a_disk(own, bucket, local):
     uri = put(bucket, local)
     own.faults = Faults(seed=3, **FAULTS)

@@ -87,7 +87,7 @@ def test_what_fails_is_a_row_with_its_reason_and_the_others_are_measured_and_sav
     [
         ["plan.py", "--windows", "100", "--files", "5"],
         ["validation.py", "--rows", "1000", "--times", "1"],
-        ["loader_latency.py", "--times", "1"],
+        ["loader_latency.py", "--times", "1", "--rows", "64000"],
     ],
     ids=lambda command: command[0],
 )

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 from killed_jobs import start, write_slow_job
-from marks import THOROUGH
+from marks import THOROUGH, thorough
 from outputs import names
 
 from seqflow.errors import JobError, ProviderError
@@ -69,6 +69,7 @@ def restored(folder: Path, saved: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", ["plain", "partitioned", *thorough("threads")], indirect=True)
 def test_an_append_killed_before_any_renaming_or_removal_goes_on(folder: Path) -> None:
     saved = folder.parent / f"{folder.name}-saved"
     shutil.copytree(folder, saved)
@@ -78,7 +79,7 @@ def test_an_append_killed_before_any_renaming_or_removal_goes_on(folder: Path) -
     parts = [name for name in before if name.endswith(".parquet") and name.startswith("o")]
     assert {name: expected[name] for name in parts} == {name: before[name] for name in parts}
     assert len(expected) > len(before) + 1
-    for moment in range(0, 1000, 1 if THOROUGH else 7):
+    for moment in range(0, 1000, 1 if THOROUGH else 13):
         restored(folder, saved)
         killed = append(folder, KILL_AT=str(moment))
         if killed.returncode == 0:
@@ -93,7 +94,7 @@ def test_an_append_killed_before_any_renaming_or_removal_goes_on(folder: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", ["plain", "partitioned"], indirect=True)
+@pytest.mark.parametrize("folder", [*thorough("plain"), "partitioned"], indirect=True)
 def test_workers_append_the_same_bytes(folder: Path) -> None:
     saved = folder.parent / f"{folder.name}-saved"
     shutil.copytree(folder, saved)

@@ -154,11 +154,12 @@ def cluster() -> Iterator[None]:
 
 ENGINES: dict[str, dict[str, Any]] = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}
 engines = pytest.mark.parametrize("engine", ["workers", pytest.param("ray", marks=pytest.mark.slow)])
-ON_RAY = ("packed and shuffled", "one file", "sorted", "a tokenizer as a constant", "a net that refuses rows")
+ON_RAY = ("packed and shuffled", "one file", "sorted", "a net that refuses rows")
 """Jobs of which Ray gets different things. Other jobs differ by what a task does, in any process."""
 AS_IN_ONE_PROCESS = (
     "rows across windows, the last dropped", "budget", "buckets", "sorted into files of rows", "arrow, two threads",
-    "filtered", "dictionary", "a tokenizer", "totals of packed rows", "skips and a balance",
+    "filtered", "dictionary", "a tokenizer", "totals of packed rows", "skips and a balance", "rows", "packed and shuffled",
+    "partitioned", "files of rows", "constants", "nothing written",
 )  # fmt: skip
 """Jobs of which other processes of this machine get what they get of one of the rest."""
 
@@ -244,10 +245,8 @@ def test_every_engine_writes_the_same_bytes(
 @pytest.mark.parametrize(
     "name",
     [
-        "rows across windows",
         "one file",
-        "skips and totals",
-        *thorough("packed and shuffled", "sorted", "an index"),
+        *thorough("rows across windows", "skips and totals", "packed and shuffled", "sorted", "an index"),
     ],
 )
 def test_a_run_goes_on_with_another_engine(
@@ -274,6 +273,7 @@ def test_a_run_goes_on_with_another_engine(
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @engines
 @pytest.mark.parametrize(
     ("tables", "kind", "message"),
@@ -302,7 +302,7 @@ def test_an_error_is_that_of_a_run_in_this_process(
 
 
 @pytest.mark.slow
-@engines
+@pytest.mark.parametrize("engine", ["workers", *thorough("ray")])
 def test_a_file_that_changes_meanwhile_is_an_error(
     folder: Path, engine: str, request: pytest.FixtureRequest
 ) -> None:
@@ -330,7 +330,7 @@ def deadly(x):
 
 
 @pytest.mark.slow
-@engines
+@pytest.mark.parametrize("engine", ["workers", *thorough("ray")])
 def test_a_part_that_always_kills_its_worker_ends_with_an_error_that_names_it(
     folder: Path, engine: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,6 +380,22 @@ def test_settings_that_are_none_are_named(folder: Path, engine: dict[str, Any], 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        *thorough(({"memory": "900 TiB"}, r"a worker needs 900.*, but no node of the cluster has more than")),
+        ({"cpus": 1000}, r"a worker needs 1000 CPUs, but no node of the cluster has more than 2"),
+    ],
+)
+def test_more_than_any_node_has_is_refused(
+    folder: Path, cluster: None, engine: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(JobError, match=message):
+        run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"address": "127.0.0.1:1"}, {"address": "auto"}, {}])
 def test_a_cluster_that_is_not_there_is_named_at_once(
     folder: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -402,22 +418,6 @@ def test_auto_without_a_cluster_is_refused(folder: Path) -> None:
         ray.shutdown()
     with pytest.raises(JobError, match="Ray cannot be reached at 'auto'"):
         run(job(folder, JOBS["rows"], {"kind": "ray", "address": "auto"}))
-    assert not (folder / "o").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        ({"memory": "900 TiB"}, r"a worker needs 900.*, but no node of the cluster has more than"),
-        ({"cpus": 1000}, r"a worker needs 1000 CPUs, but no node of the cluster has more than 2"),
-    ],
-)
-def test_more_than_any_node_has_is_refused(
-    folder: Path, cluster: None, engine: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(JobError, match=message):
-        run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
     assert not (folder / "o").exists()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -23,11 +24,32 @@ def engine(request: pytest.FixtureRequest) -> list[str]:
     return ENGINES[request.param]
 
 
+FILES = 4 if THOROUGH else 2
+PARTS = 40 * FILES
+"""There are a few more, of one window each."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """The folder of a job, and what an undisturbed run in one process leaves."""
+    folder = tmp_path_factory.mktemp("job")
+    write_slow_job(folder, "o/out", part_bytes="1", bad_rows="o/bad.parquet", files=FILES, rows=3000)
+    done(start(folder))
+    found = files(folder)
+    assert sum("part-" in name for name in found) > PARTS
+    return folder, found
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """About 200 windows, one a part."""
-    write_slow_job(tmp_path, "o/out", part_bytes="1", bad_rows="o/bad.parquet", files=4, rows=3000)
-    return tmp_path
+def folder(made: tuple[Path, dict[str, bytes]]) -> Path:
+    """The folder without what a run has left."""
+    shutil.rmtree(made[0] / "o", ignore_errors=True)
+    return made[0]
+
+
+@pytest.fixture
+def expected(made: tuple[Path, dict[str, bytes]]) -> dict[str, bytes]:
+    return made[1]
 
 
 def done(process: Process) -> None:
@@ -39,16 +61,6 @@ def files(folder: Path) -> dict[str, bytes]:
     """Everything that a run leaves."""
     found = [path for path in (folder / "o").rglob("*") if path.is_file()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
-
-
-def whole(folder: Path) -> dict[str, bytes]:
-    """What an undisturbed run in one process leaves; it is removed again."""
-    done(start(folder))
-    found = files(folder)
-    for name in found:
-        (folder / name).unlink()
-    assert sum("part-" in name for name in found) > 150
-    return found
 
 
 def finished(folder: Path) -> int:
@@ -69,12 +81,12 @@ def kill_worker(process: Process, draw: random.Random) -> None:
     raise AssertionError("the run ended before a worker was seen")
 
 
-def test_workers_and_drivers_are_killed(folder: Path, engine: list[str]) -> None:
-    """Of more than 150 parts: a worker after each fourteenth, a driver after each fiftieth; in thorough tests, twice as many."""
-    expected, draw = whole(folder), random.Random(5)
+def test_workers_and_drivers_are_killed(folder: Path, engine: list[str], expected: dict[str, bytes]) -> None:
+    """A worker after each fourteenth part, a driver at two places; in thorough tests, after each seventh, and at five."""
+    draw = random.Random(5)
     process = start(folder, *engine, WAIT="0.05")
-    workers = {*range(1, 141, 7 if THOROUGH else 14)}
-    for parts in sorted({*workers, *range(25, 150, 30 if THOROUGH else 50)}):
+    workers = {*range(1, PARTS - 8, 7 if THOROUGH else 14)}
+    for parts in sorted({*workers, *range(25, PARTS - 8, 30)}):
         wait_for(process, folder, parts)
         if parts in workers:
             kill_worker(process, draw)
@@ -86,10 +98,11 @@ def test_workers_and_drivers_are_killed(folder: Path, engine: list[str]) -> None
     assert files(folder) == expected
 
 
-def test_a_driver_that_is_killed_while_it_gives_names_goes_on(folder: Path, engine: list[str]) -> None:
+def test_a_driver_that_is_killed_while_it_gives_names_goes_on(
+    folder: Path, engine: list[str], expected: dict[str, bytes]
+) -> None:
     """At some moments of the commits, and of the end."""
-    expected = whole(folder)
-    moments = (3, 100, 230, 240, 300, 390) if THOROUGH else (100, 390)
+    moments = (3, 100, 230, 240, 300, 390) if THOROUGH else (50, 190)
     for moment in moments:
         process = start(folder, *engine, "--overwrite", KILL_AT=str(moment))
         process.communicate()
@@ -98,11 +111,13 @@ def test_a_driver_that_is_killed_while_it_gives_names_goes_on(folder: Path, engi
         assert files(folder) == expected, moment
 
 
-def test_runs_that_are_killed_go_on_with_other_engines(folder: Path, engine: list[str]) -> None:
-    expected, now, later = whole(folder), engine, [[], engine, []]
-    for number, next_one in enumerate(later):
+def test_runs_that_are_killed_go_on_with_other_engines(
+    folder: Path, engine: list[str], expected: dict[str, bytes]
+) -> None:
+    now, later = engine, [[], engine, []]
+    for number, next_one in enumerate(later, 1):
         process = start(folder, *now, "--resume", WAIT="0.05")
-        wait_for(process, folder, 30 * (number + 1))
+        wait_for(process, folder, number * PARTS // 4)
         process.kill()
         process.communicate()
         now = next_one

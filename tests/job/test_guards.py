@@ -37,6 +37,7 @@ def job(folder: Path, bad_rows: dict[str, Any], **others: dict[str, Any]) -> Job
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("engine", [{}, {"workers": 1}])
 @pytest.mark.parametrize("bound", [{"max": 9}, {"max_share": 0.015}])
 def test_a_run_stops_after_a_part_and_goes_on_with_a_higher_bound(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from in_child import outcome_in_child
+from marks import one_in
 
 from seqflow.arguments import ByteSize, Count
 from seqflow.errors import SeqflowError
@@ -90,7 +91,7 @@ def test_the_usual_job_runs(folder, plan):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("key", JOBS)
+@pytest.mark.parametrize("key", one_in(3, JOBS))
 def test_a_large_number_of_a_job_is_refused_or_the_job_ends(folder, key):
     def draw():
         for number in NUMBERS:

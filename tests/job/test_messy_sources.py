@@ -167,6 +167,7 @@ def test_ten_times_killed_the_job_gives_the_same_bytes(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_ray_gives_the_same_bytes(folder: Path) -> None:
     pytest.importorskip("ray")
     run(folder)

@@ -106,7 +106,7 @@ def test_the_output_is_that_of_a_mix(folder: Path, name: str, plan: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("name", ["numbers", "all", "schedules"])
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("stop_after", [5, 21])

@@ -103,6 +103,7 @@ def test_a_plan_says_what_ranks_would_wait(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize(
     ("window", "capacity"), [("1 MiB", 512), ("8 MiB", 2048), ("64 MiB", 2048), ("64 MiB", 32768)]
 )

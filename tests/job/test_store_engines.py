@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import one_in, thorough
 
 from seqflow.job import Job, run
 from stores import Bucket
@@ -92,9 +93,7 @@ def expected_of(folder: Path, name: str, **more: Tables) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in JOBS]
-)
+@pytest.mark.parametrize("name", one_in(2, JOBS))
 def test_workers_write_the_bytes_of_one_process(folder: Path, bucket: Bucket, name: str) -> None:
     expected = expected_of(folder, name)
     report = run(job(folder, name, bucket, {"workers": 2}))
@@ -118,8 +117,7 @@ def stop_after(batches: int) -> Any:
     "name",
     [
         "packed",
-        pytest.param("sorted", marks=pytest.mark.slow),
-        pytest.param("one file", marks=pytest.mark.slow),
+        *thorough("sorted", "one file"),
     ],
 )
 def test_a_run_goes_on_in_another_way(folder: Path, bucket: Bucket, name: str) -> None:

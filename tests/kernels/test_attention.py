@@ -57,6 +57,7 @@ def by_definition(q, lengths, k, v, kv_lengths, slopes, how):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lengths", [[0, 7, 1, 12, 5, 9], [70, 0, 300, 1, 130]], ids=["short", "long"])
 @pytest.mark.parametrize("cross", [None, "start", "end"])
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -79,6 +80,7 @@ def test_results_are_those_of_the_definition(any_kernels, case, groups, cross, l
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("cross", [None, "start", "end"])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -27,6 +27,7 @@ def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("columns", [16, 32, 64, 25])
 @pytest.mark.parametrize("shift", [0, 1])
 def test_large_expanded_rows_are_the_same_whatever_their_address(any_kernels, columns, shift):

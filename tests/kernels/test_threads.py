@@ -77,7 +77,7 @@ def test_a_segment_that_threads_share_is_what_numpy_gives(native, two_threads, d
         np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8"])
 @pytest.mark.parametrize("threads", [1, 2, 16])
 def test_long_segments_are_what_numpy_gives(native, two_threads, dtype, threads):

@@ -89,6 +89,7 @@ def test_a_step_keeps_what_the_shuffle_gave_it(folder, plan):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @UNEQUAL
 @EACH_PLAN
 @pytest.mark.parametrize("pool", [1, 3, None])
@@ -282,6 +283,7 @@ def test_rows_that_the_net_refuses_are_those_of_their_windows(folder, tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", ["rows", "packed"])
 @pytest.mark.parametrize("pool", [1, 3, None])
 @pytest.mark.parametrize("index", [False, True])

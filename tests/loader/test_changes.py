@@ -56,6 +56,7 @@ def state_behind(loader, steps):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
 def test_runs_that_are_killed_see_each_row_of_their_epoch_once_though_files_were_added(tmp_path, kind, seed):
@@ -279,6 +280,7 @@ def test_totals_of_steps_count_what_they_have(tmp_path, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     ("kind", "pool"),
     [("crossing", 0), ("crossing", 2), ("counted while read", 0), ("indexed", 0), ("indexed", 2)],

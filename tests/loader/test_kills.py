@@ -50,6 +50,7 @@ def content(batch):
     return values.tolist()
 
 
+@pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore:Balance. world_size")
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("mixed", [False, True])

@@ -53,7 +53,7 @@ def test_batches_come_in_their_proportions(paths, plan):
 
 
 @pytest.mark.slow
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 @pytest.mark.parametrize("stop", ["first", "all"])
@@ -248,7 +248,7 @@ def test_each_source_has_a_quarantine_file(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("batch", [sf.Rows(3), sf.TokenBudget(8, lengths="tok.lengths")], ids=repr)

@@ -51,7 +51,7 @@ def test_the_seed_decides_who_comes_first_among_equals(paths):
 
 
 @pytest.mark.slow
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("weights", SCHEDULES)
 @pytest.mark.parametrize("world_size", [1, 2, 3])

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import one_in
 
 import seqflow as sf
 from seqflow.errors import JobError
@@ -90,6 +91,7 @@ def added(counted: list[dict[str, int]]) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [1, 700, 2500, 10**9])
 @pytest.mark.parametrize("name", PLANS)
 def test_parts_that_are_made_one_after_another_are_the_epoch(path: Path, name: str, size: int) -> None:
@@ -106,6 +108,7 @@ def test_parts_that_are_made_one_after_another_are_the_epoch(path: Path, name: s
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [1, 700, 2500, 10**9])
 @pytest.mark.parametrize("name", PLANS)
 def test_parts_that_others_make_from_the_plan_alone_are_the_epoch(path: Path, name: str, size: int) -> None:
@@ -122,6 +125,7 @@ def test_parts_that_others_make_from_the_plan_alone_are_the_epoch(path: Path, na
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [1, 700, 2500])
 @pytest.mark.parametrize("name", BALANCED)
 def test_steps_begin_anew_with_each_part_whoever_makes_it(path: Path, name: str, size: int) -> None:
@@ -138,7 +142,7 @@ def test_steps_begin_anew_with_each_part_whoever_makes_it(path: Path, name: str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", one_in(3, PLANS))
 def test_after_each_part_another_goes_on_there(path: Path, name: str) -> None:
     """The state at the end of a part, with its number, is all that is needed; counts are those of the parts."""
     expected, expected_counts = whole(path, name)
@@ -205,6 +209,7 @@ def test_rows_that_nobody_knows_cannot_be_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("number", [1, 2, 5, 1000])
 @pytest.mark.parametrize("name", PLANS)
 def test_joined_parts_are_the_epoch(path: Path, name: str, number: int) -> None:

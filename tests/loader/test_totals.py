@@ -235,6 +235,7 @@ def test_what_cannot_be_counted_is_an_error_before_reading(options, error, text)
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("world_size", [2, 4])
 @pytest.mark.parametrize("first", range(1, 9, 2))
@@ -284,7 +285,7 @@ def mix_of(plan, balance="none", rank=0, world_size=1, **options):
     )
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize(("plan", "balance"), EVERY)
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("skip", [None, [(3, 14)]])
@@ -303,6 +304,7 @@ def test_each_batch_of_a_mix_knows_what_its_step_holds(plan, balance, world_size
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("at", [1, 5, 8, 13])
 @pytest.mark.parametrize("plan", ["rows", "rows of no lengths", "packed"])
 def test_a_mix_that_goes_on_inside_a_step_has_the_same_totals(plan, at):

@@ -52,6 +52,7 @@ def elements(batch):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("prepare", [None, "i = id * 2\nreturn i, tokens.values, tokens.lengths"])

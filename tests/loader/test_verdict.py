@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from marks import thorough
 
 import seqflow as sf
 from seqflow.loader.run.simulation import Work, simulate
@@ -96,8 +97,15 @@ PLANTS = {
 }  # fmt: skip
 
 
+ALIKE = (
+    "slow store, three threads", "prepare holds the lock, three threads", "slow consumer, little memory",
+    "memory of two windows",
+)  # fmt: skip
+"""Plants that differ from another one by a number."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("plant", [*(one for one in PLANTS if one not in ALIKE), *thorough(*ALIKE)])
 def test_the_limit_is_named(plant):
     name, make, own = PLANTS[plant]
     found = watched(make(), own)

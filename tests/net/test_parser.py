@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from marks import slow
+from marks import slow, thorough
 
 from seqflow.errors import NetError
 from seqflow.net import Net
@@ -138,7 +138,7 @@ def test_expressions_of_literals_are_literals():
     assert statement.value.keywords[0][1].value == 14
 
 
-@pytest.mark.parametrize("count", [30_000, *slow(300_000)])
+@pytest.mark.parametrize("count", [30_000, *thorough(300_000)])
 def test_a_million_characters_are_read(count):
     assert parse("x = f(" + ", ".join(["a"] * count) + ")").statements[0].value.op == "f"
 

@@ -1,7 +1,7 @@
 """Every notebook runs from clean, and says what it said when its outputs were stored."""
 
 import pytest
-from marks import slow
+from marks import slow, thorough
 
 nbformat = pytest.importorskip("nbformat")
 from notebook_runs import FOLDER, VARIES, executed, pictures, texts  # noqa: E402
@@ -14,11 +14,18 @@ def trains(path):
 SHORTEST, *OTHERS = NOTEBOOKS = sorted(
     FOLDER.glob("*.ipynb"), key=lambda path: (trains(path), path.stat().st_size)
 )
+TRAINING_LONG = ("learned_features", "nlp_batches", "tagger")
+"""Of the notebooks that train with torch those that take most time: one is left."""
+SLOW = [path for path in OTHERS if path.stem not in TRAINING_LONG]
 LARGEST = 300_000
 """Bytes of a notebook with its outputs."""
 
 
-@pytest.mark.parametrize("path", [SHORTEST, *slow(*OTHERS)], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [SHORTEST, *slow(*SLOW), *thorough(*(path for path in OTHERS if path not in SLOW))],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_says_what_it_said(path):
     stored = nbformat.read(path, as_version=4)
     if any("import torch" in cell.source for cell in stored.cells):

@@ -7,6 +7,7 @@ import pytest
 from every_op import EXAMPLES, OPS, returned
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from marks import one_in
 from strategies.calls import calls
 
 import seqflow as sf
@@ -108,7 +109,7 @@ def test_integers_of_any_width_are_those_of_int64(op, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", DESCRIBED, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", one_in(2, DESCRIBED, lambda op: op.family), ids=lambda op: op.name)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_integers_of_any_width_are_those_of_int64_in_all_ops(op, data):

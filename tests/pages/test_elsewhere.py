@@ -22,19 +22,34 @@ def test_each_engine_has_an_example():
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=[f"{package_of(e)}{i}" for i, e in enumerate(EXAMPLES)])
-def test_the_example_runs(example, tmp_path):
-    for name in re.findall(r"^(?:import|from) ([\w.]+)", example, re.MULTILINE):
+OF_RAY = [example for example in EXAMPLES if package_of(example) == "ray"]
+OTHERS = [example for example in EXAMPLES if example not in OF_RAY]
+
+
+def ran(examples, folder):
+    """Run examples one after another in one process, where their packages are installed."""
+    for name in re.findall(r"^(?:import|from) ([\w.]+)", "".join(examples), re.MULTILINE):
         pytest.importorskip(name, exc_type=ImportError)
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"HOME": str(tmp_path), "PYTHONUSERBASE": site.getuserbase()}  # Ray Train writes there
-    environment |= {"HF_HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
+    environment |= {"HOME": str(folder), "PYTHONUSERBASE": site.getuserbase()}  # Ray Train writes there
+    environment |= {"HF_HOME": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
     done = subprocess.run(
-        [sys.executable, "-c", SHARED + example],
+        [sys.executable, "-c", SHARED + "".join(examples)],
         capture_output=True,
         text=True,
         env=environment,
-        cwd=tmp_path,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", OTHERS, ids=[f"{package_of(e)}{i}" for i, e in enumerate(OTHERS)])
+def test_the_example_runs(example, tmp_path):
+    ran([example], tmp_path)
+
+
+@pytest.mark.slow
+def test_the_examples_for_ray_run_on_one_cluster(tmp_path):
+    """On that which the last of them starts."""
+    ran(OF_RAY[::-1], tmp_path)

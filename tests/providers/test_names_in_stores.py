@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pf
 import pyarrow.parquet as pq
 import pytest
+from marks import thorough
 from obstore.store import LocalStore, MemoryStore
 
 import seqflow as sf
@@ -112,6 +113,7 @@ def test_a_name_may_have_characters_of_globs(tmp_path, put):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("store", ["own", *thorough("localbucket"), "moto"], indirect=True)
 def test_names_of_a_bucket_may_have_characters_of_globs(store, tmp_path):
     for number, name in enumerate(NAMES):
         store.put_raw(f"d/{name}", parquet(number))

@@ -8,14 +8,14 @@ from reading_cases import READ, cases, checksums, name_of, record
 
 RECORDED = json.loads(READ.read_text(encoding="utf-8"))
 QUICK = ("text in folders", "reader", "own")
-LIKE_OTHERS = ("small parquet", "long parquet", "coded parquet", "coded arrow", "arrow stream", "jsonl.gz")
-"""Kinds which in folders are read as others of their format are."""
+IN_FOLDERS = ("parquet", "text")
+"""Kinds which are read in folders, too, as the others are."""
 
 
 def marked(kind, in_folders):
     name = name_of(kind, in_folders)
     marks = [] if name in QUICK else [pytest.mark.slow]
-    if in_folders and kind in LIKE_OTHERS:
+    if in_folders and kind not in IN_FOLDERS:
         marks.append(pytest.mark.thorough)
     return pytest.param(kind, in_folders, name, id=name, marks=marks)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import one_in, thorough
 from ray_session import ray_session
 
 import seqflow as sf
@@ -90,6 +91,7 @@ def made(setup: object, plan: object, most: int, **options: bool) -> list[object
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("name", PLANS)
@@ -102,6 +104,7 @@ def test_tasks_make_the_rows_of_the_epoch(folder: Path, name: str, shuffle: bool
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("name", ["rows", "rows beyond a window", "budget", "packed"])
 @pytest.mark.parametrize(
     "balance", [None, sf.Balance(group=2, linear=3, pool=2), sf.Balance(group=2, linear=3, pool="window")]
@@ -261,7 +264,7 @@ def data():
 class TestWithRay:
     pytestmark = with_ray
 
-    @pytest.mark.parametrize("name", PLANS)
+    @pytest.mark.parametrize("name", one_in(2, PLANS))
     def test_the_dataset_has_the_rows_of_the_epoch(self, data, folder, name):
         dataset = sf.ray.dataset(loader_of(folder, name, shuffle=True), epoch=1)
         loader = loader_of(folder, name, shuffle=True)
@@ -270,7 +273,7 @@ class TestWithRay:
         assert dataset.take_all() == rows_of(loader, 1)
         assert dataset.limit(3).count() == 3
 
-    @pytest.mark.parametrize("blocks", [1, 3, 50])
+    @pytest.mark.parametrize("blocks", [3, *thorough(1, 50)])
     def test_its_tasks_are_as_many_as_asked_for(self, data, folder, blocks):
         dataset = sf.ray.dataset(loader_of(folder, "rows"), override_num_blocks=blocks)
         assert dataset.take_all() == rows_of(loader_of(folder, "rows"))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from marks import thorough
 from ray_session import ray_session
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
@@ -135,17 +136,20 @@ EXPECTED = [[x for batch in range(rank, 10, 2) for x in (2 * batch, 2 * batch + 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
-def test_two_workers_get_the_batches_in_turn(tmp_path):
+@pytest.mark.parametrize("kind", thorough("data parallel", "torch"))
+def test_two_workers_get_the_batches_in_turn(tmp_path, kind):
+    """A trainer that sets no variables, and that of torch, which does, and which an example has, too."""
     pytest.importorskip("ray.train", exc_type=ImportError)
     pytest.importorskip("torch")
-    from ray.train.torch import TorchTrainer
-    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+    if kind == "torch":
+        from ray.train.torch import TorchTrainer as Trainer
+    else:
+        from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer as Trainer
 
     with ray_session(3):  # one CPU is the controller's
-        for trainer in (TorchTrainer, DataParallelTrainer):  # the second sets no variables
-            seen = train(trainer, tmp_path)
-            assert [one["rank"] for one in seen] == [0, 1]
-            assert [one["mix"] for one in seen] == [[0, 2], [1, 2]]
-            assert [one["x"] for one in seen] == EXPECTED
-            if trainer is TorchTrainer:
-                assert [one["torch"] for one in seen] == EXPECTED
+        seen = train(Trainer, tmp_path)
+    assert [one["rank"] for one in seen] == [0, 1]
+    assert [one["mix"] for one in seen] == [[0, 2], [1, 2]]
+    assert [one["x"] for one in seen] == EXPECTED
+    if kind == "torch":
+        assert [one["torch"] for one in seen] == EXPECTED

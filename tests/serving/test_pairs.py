@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("pair", "kind"), CASES, ids=str)
 def test_all_that_tells_of_an_epoch_agrees_with_its_batches(folder, pair, kind):
     options = {"batch": 16, "window": "6 KiB", "shuffle": True, "rank": 0, "world_size": 1}

@@ -40,7 +40,7 @@ CASES = {
 SLOW = ("streams", "skip without index", "totals of a balance", "mix of all", "mix of rows", "shared")
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("case", slow(*SLOW) + [case for case in CASES if case not in SLOW])
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
@@ -203,7 +203,7 @@ def many_windows(tmp_path_factory):
     return path
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("num_servers", [2, 3])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
 @pytest.mark.parametrize("plan", ["windows", "streams", "balance"])

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import settings
+from marks import one_in
 
 from seqflow import registry
 
@@ -9,6 +10,11 @@ EXAMPLES = settings.default.max_examples // 5
 """For each op and claim: there are many of both."""
 OPS = [registry.get(name) for name in registry.names()]
 every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
+
+
+def each_third_op(first):
+    """The ops of a property of slow tests, turn about: the others are left to the thorough tests."""
+    return pytest.mark.parametrize("op", one_in(3, OPS, first=first), ids=registry.names())
 
 
 def returned(op, inputs, attributes):

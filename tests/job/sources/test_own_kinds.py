@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 from killed_jobs import write_dying_job, written_though_killed
+from marks import thorough
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
@@ -103,9 +104,11 @@ def test_commands_take_kinds_of_the_current_folder(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("package", "source", "rows"), [
     ("pyarrow", '[source]\nkind = "my_sources:days"', set(range(1000))),
-    ("polars", '[source]\nkind = "my_sources:lazy"\nbatch_bytes = 2000', {n for n in range(1000) if n % 7 != 3}),
-    ("duckdb", '[source]\nkind = "my_sources:query"\npaths = "days.parquet"\nbatch_bytes = 2000\n[source.options]\nbelow = 900', set(range(900))),
     ("deltalake", '[source]\nkind = "my_sources:table"\npaths = "table"\nwhere = "day >= 100"', set(range(100, 1000))),
+    *thorough(
+        ("polars", '[source]\nkind = "my_sources:lazy"\nbatch_bytes = 2000', {n for n in range(1000) if n % 7 != 3}),
+        ("duckdb", '[source]\nkind = "my_sources:query"\npaths = "days.parquet"\nbatch_bytes = 2000\n[source.options]\nbelow = 900', set(range(900))),
+    ),
 ])  # fmt: skip
 def test_a_job_over_an_object_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does(
     folder: Path, package: str, source: str, rows: set[int]

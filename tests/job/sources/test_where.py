@@ -128,6 +128,7 @@ if "KILL_AT" in os.environ:
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.parametrize("paths", ["a.parquet", "a.jsonl"])
 @pytest.mark.parametrize("batch", ['kind = "rows"\nn = 7', 'kind = "tokens"\nmax_tokens = 20'])
 def test_a_run_with_a_filter_that_is_killed_goes_on_byte_for_byte(data: Path, paths: str, batch: str) -> None:

@@ -76,7 +76,7 @@ def numbers(batches, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "streams", "shuffle"), PRODUCT if THOROUGH else SAMPLE.sample(PRODUCT, 6))
+@pytest.mark.parametrize(("kind", "streams", "shuffle"), PRODUCT if THOROUGH else SAMPLE.sample(PRODUCT, 3))
 def test_ranks_and_resumes_share_one_sequence(folder, tmp_path, kind, streams, shuffle):
     def loader(**options):
         return loader_of(folder, kind, streams, shuffle, tmp_path, **options)

@@ -164,7 +164,7 @@ def test_a_tail_is_filled(folder, tail):
         assert content(last) == alone[0]
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("window", [300, "64 MiB"])
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (3, 1), (1, 4)])

@@ -187,6 +187,7 @@ def test_rows_that_a_job_writes_are_read_again(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_ray_writes_the_same(tmp_path):
     rows = rows_of(60)
     run(job_of(tmp_path, rows))

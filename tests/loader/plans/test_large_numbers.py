@@ -144,6 +144,7 @@ def all_of(mix):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("number", [*RANGE, 1.7e308, 1e308, 5e-324], ids=lambda n: f"{n!s:.20}")

@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import cycle, product
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from command import seqflow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed_jobs import write_dying_job, written_though_killed
+from marks import slow, thorough
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpError, ProviderError, UnknownColumnError
@@ -237,12 +239,17 @@ OPTIONS = {
 }  # fmt: skip
 
 QUICK = ("order",)
+SLOW = [one for one in OPTIONS if one not in QUICK]
 
 
 @pytest.mark.filterwarnings("ignore:Balance. world_size")
-@pytest.mark.parametrize("kind", ["loader", "mix"])
 @pytest.mark.parametrize(
-    "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in OPTIONS]
+    ("name", "kind"),
+    [
+        *product(QUICK, ("loader", "mix")),
+        *slow(*zip(SLOW, cycle(("loader", "mix")))),
+        *thorough(*zip(SLOW, cycle(("mix", "loader")))),
+    ],
 )
 def test_ranks_resume_batch_at_and_servers_give_what_was_iterated(folder, name, kind, tmp_path, request):
     options = {"batch": PLAN, "window": "6 KiB", "shuffle": sf.Shuffle(5), **OPTIONS[name]}
@@ -499,7 +506,7 @@ def test_a_killed_job_writes_the_same_trees(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", [{}, {"deduplicate": {"columns": ["tokens"]}}, {"keep": "id % 3 > 0"}], ids=str
+    "more", [*thorough({}), {"deduplicate": {"columns": ["tokens"]}}, {"keep": "id % 3 > 0"}], ids=str
 )
 def test_workers_and_an_append_write_the_same_trees(tmp_path, more):
     rows = [row for seed in range(2) for row in rows_of(seed, 300, letters=6, longest=12)]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from marks import slow
+from marks import thorough
 
 import seqflow as sf
 
@@ -51,9 +51,9 @@ SHUFFLED, SLICED = {"shuffle": True, "window": "120 kB"}, {"window": "60 kB"}
 @pytest.mark.parametrize(
     ("plan", "threads", "options", "files"),
     [
-        ("rows", 2, SHUFFLED, "*.parquet"),
         ("rows", 2, SLICED, "0.parquet"),
-        *slow(("tokens", 0, SHUFFLED, "*.parquet"), ("packed", 2, SHUFFLED, "*.parquet")),
+        ("packed", 2, SHUFFLED, "*.parquet"),
+        *thorough(("rows", 2, SHUFFLED, "*.parquet"), ("tokens", 0, SHUFFLED, "*.parquet")),
     ],
 )
 def test_eight_ranks_together_read_little_more_than_one_alone(

@@ -62,6 +62,7 @@ def test_the_rows_are_those_of_the_same_filter_of_the_source(folder, plan):
 
 
 @pytest.mark.slow
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("plan", ["rows", "tokens"])
 @pytest.mark.parametrize(("world_size", "streams"), [(1, 1), (2, 1), (3, 4), (4, 2)])
 @pytest.mark.parametrize("shuffle", [None, True])

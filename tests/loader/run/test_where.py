@@ -219,7 +219,6 @@ def test_a_large_row_group_is_filtered_in_bounded_memory(tmp_path: Path) -> None
     pq.write_table(table, path, row_group_size=rows, use_dictionary=False, compression="none")
     for where, kept in (
         ("score < 0.01", np.count_nonzero(table["score"].to_numpy() < 0.01)),
-        ("id >= 399000", 1000),
         ("tokens.lengths > 5", rows),
     ):
         done = subprocess.run([sys.executable, "-c", MEASURE, path, where], capture_output=True, text=True)

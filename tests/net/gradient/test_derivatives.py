@@ -6,6 +6,7 @@ from differences import cotangents, differences, each, gradients, is_smooth_at, 
 from every_op import EXAMPLES, OPS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from marks import one_in
 from strategies.calls import calls
 
 from seqflow import op as declare
@@ -177,7 +178,15 @@ def specs_of(op, inputs):
 
 
 @pytest.mark.slow
-@named([op for op in SMOOTH if op.family != "elementwise" and op.name not in NOT_PROVED])
+@pytest.mark.parametrize(
+    "op",
+    one_in(
+        3,
+        (op for op in SMOOTH if op.family != "elementwise" and op.name not in NOT_PROVED),
+        lambda op: op.family,
+    ),
+    ids=lambda op: op.name,
+)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_gradients_are_known_to_have_the_dtype_shape_and_rows_of_their_input(op, data):

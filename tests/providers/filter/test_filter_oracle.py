@@ -18,7 +18,7 @@ from marks import THOROUGH
 
 import seqflow as sf
 
-MANY = 10_000 if THOROUGH else 200
+MANY = 10_000 if THOROUGH else 100
 INF, NAN = math.inf, math.nan
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

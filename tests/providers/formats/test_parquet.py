@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import thorough
 
 import seqflow as sf
 from seqflow.errors import ProviderError, UnknownColumnError
@@ -257,7 +258,7 @@ def test_the_repr_shows_source_rows_and_schema(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("dictionary", [*thorough(False), True])
 def test_a_row_group_with_more_than_2_gib_of_nested_text_is_shuffled(tmp_path, dictionary):
     """Arrow makes no list array of them. Of a dictionary, which has each text once, the footer need not tell it."""
     text = "x" * (1 << 20)

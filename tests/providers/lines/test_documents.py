@@ -46,7 +46,7 @@ FORMS = {
 }
 
 
-@pytest.mark.each_choice
+@pytest.mark.each_choice(pairs=False)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".json.gz", ".ndjson.bz2"])
 @pytest.mark.parametrize("batch_bytes", [7, 100, 1 << 20, 1])  # a byte each takes long

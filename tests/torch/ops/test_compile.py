@@ -1,6 +1,7 @@
 """torch.compile and torch.export: no graph break, one program for all ragged shapes, our errors from inside."""
 
 import pytest
+from marks import one_in, thorough
 from torch_calls import compiled, marked_by_torch
 
 from seqflow.errors import LodError
@@ -57,7 +58,7 @@ def check_equal(made, function, x, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", one_in(3, FUNCTIONS, first=1))
 def test_one_program_fits_all_marked_batches(function):
     made, counter = compiled(function)
     for x, n in batches(20):
@@ -67,7 +68,7 @@ def test_one_program_fits_all_marked_batches(function):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", one_in(3, FUNCTIONS))
 def test_unmarked_batches_take_three_programs_at_most(function):
     made, counter = compiled(function)
     for x, n in batches(20, least=2):
@@ -184,9 +185,7 @@ SIZES_OF_DATA = {
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-@pytest.mark.parametrize(
-    "name", ["pad", *(pytest.param(one, marks=pytest.mark.slow) for one in SIZES_OF_DATA if one != "pad")]
-)
+@pytest.mark.parametrize("name", ["pad", *thorough(*(one for one in SIZES_OF_DATA if one != "pad"))])
 def test_sizes_of_data_break_the_graph_of_a_plain_compile(name, dynamic):
     torch.compiler.reset()
     function = SIZES_OF_DATA[name]
