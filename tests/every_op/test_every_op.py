@@ -211,10 +211,14 @@ def wrong_kinds(op, argument, array):
         yield np.zeros((*array.shape, 2), array.dtype)
 
 
+@pytest.fixture(scope="module")
+def calls_by_name():
+    return {name: registry.get(name).call for name in registry.names()}
+
+
 @every_op
-def test_the_example_in_the_docs_runs(op):
-    names = {name: registry.get(name).call for name in registry.names()}
-    example = doctest.DocTestParser().get_doctest(op.doc, {**names, "np": np}, op.name, None, 0)
+def test_the_example_in_the_docs_runs(op, calls_by_name):
+    example = doctest.DocTestParser().get_doctest(op.doc, {**calls_by_name, "np": np}, op.name, None, 0)
     assert example.examples, "an op shows an example"
     assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
 

@@ -6,13 +6,13 @@ import json
 import pickle
 import subprocess
 import sys
-import traceback
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from marks import slow
+from refused_passes import refusal_of
 
 import seqflow as sf
 import seqflow.torch as st_torch
@@ -72,20 +72,6 @@ def test_any_number_of_workers_gives_the_one_sequence(path, workers):
 def workers_of(count, **options):
     context = "fork" if count else None
     return {"batch_size": None, "num_workers": count, "multiprocessing_context": context, **options}
-
-
-def refusal_of(data):
-    """The message of the error that a pass ends with.
-
-    The exception knows frames, which know the workers: where the garbage collector finds them together, torch waits five
-    seconds for each worker.
-    """
-    try:
-        list(data)
-    except sf.OpError as error:
-        traceback.clear_frames(error.__traceback__)
-        return str(error)
-    return pytest.fail("the pass is not refused")
 
 
 def numbers(**options):

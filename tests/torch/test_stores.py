@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refused_passes import refusal_of
 from store_server import Faults, StoreServer, free_port
 from two_machines import elsewhere, environment
 
@@ -142,8 +143,7 @@ def in_new_process(program: str, *arguments: object) -> str:
 def test_forked_workers_of_a_data_loader_raise(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
     loader = loader_of(put_rows(bucket, tmp_path, 1), bucket)
     data = DataLoader(iterable(loader), batch_size=None, num_workers=2, multiprocessing_context="fork")
-    with pytest.raises(StoreError, match="multiprocessing_context"):
-        list(data)
+    assert "multiprocessing_context" in refusal_of(data)
 
 
 # A DataLoader that is made here
