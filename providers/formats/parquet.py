@@ -232,15 +232,17 @@ class ParquetSource(Source):
 
     def stream(self, wanted: Wanted) -> Iterator[Table]:
         schema, steps = wanted.schema, wanted.steps
-        first, columns = wanted.block, self._columns(wanted.block, schema)
+        first = wanted.block
         with reading(f"{self.place(first)} can't be read"):
             if steps is None:
                 # each by itself: pyarrow's `read_row_groups` moves rows to others if a damaged page has more
                 with self._open(first, schema) as opened:
+                    columns = self._columns(first, schema, opened.metadata)
                     for one in wanted.blocks:
                         yield self._read_group(opened, one, columns)
             else:
                 with self._open_buffered(first, steps.coded) as opened:
+                    columns = self._columns(first, schema, opened.metadata)
                     yield from opened.iter_batches(
                         steps.rows, [first.index], columns, use_threads=self.use_threads
                     )
@@ -318,14 +320,13 @@ class ParquetSource(Source):
             page_checksum_verification=True,
         )
 
-    def _columns(self, block: Block, schema: pa.Schema) -> list[str] | None:
-        """Return the columns to read; None for all."""
+    def _columns(self, block: Block, schema: pa.Schema, footer: Any) -> list[str] | None:
+        """Return the columns to read, by the footer of the file that is open; None for all."""
         file = self.files[block.origin]
         leaves = file.selection.to(schema).leaves
         if len(leaves) == file.num_leaves or not _chooses(file):
             return None
-        names = self._footer(block.origin).schema
-        return [names.column(leaf).path for leaf in leaves]
+        return [footer.schema.column(leaf).path for leaf in leaves]
 
 
 @file_format("parquet")

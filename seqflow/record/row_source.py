@@ -1,9 +1,8 @@
 """RowSource: gathers rows, with everything below them, from several records without joining the records."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,10 +111,10 @@ class RowSource:
         at = bisect_right(self.first_rows, start) - 1
         if start < stop <= self.first_rows[at + 1]:
             return self._view(at, start, stop)
+        # by bisection: a window may have a million records
         parts = [
-            slice_rows(record, max(start - first, 0), min(stop, end) - first)
-            for record, (first, end) in zip(self.records, pairwise(self.first_rows), strict=True)
-            if first < stop and start < end
+            self._view(k, max(start, self.first_rows[k]), min(stop, self.first_rows[k + 1]))
+            for k in range(at, bisect_left(self.first_rows, stop))
         ]
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
 

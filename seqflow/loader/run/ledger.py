@@ -42,8 +42,9 @@ class RowRange:
     rows: int
     numbers: RowNumbers | None
     """Their row numbers in the block; None if `prepare` made new rows."""
-    key: int = 0
-    """Random number of the block, or of the slice of it that `prepare` made new rows of."""
+    key: tuple[int, ...] = ()
+    """What random numbers of its rows are made from: the number of the block, and the first row of the slice of it if
+    `prepare` made new rows."""
     groups: Array | None = None
     """Number of the group of each row in its block, if groups are shuffled."""
 

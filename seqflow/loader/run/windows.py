@@ -249,9 +249,8 @@ def _result_of(run: Callable[[], T]) -> T | BaseException:
         return error
 
 
-def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> int:
-    block, start = one.key
-    return key_of(block) if numbers is not None else key_of(block, start)
+def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> tuple[int, ...]:
+    return one.key if numbers is None else one.key[:1]
 
 
 def keys_of_rows(ranges: Sequence[RowRange], rows: Array) -> Array:
@@ -266,7 +265,7 @@ def keys_of_rows(ranges: Sequence[RowRange], rows: Array) -> Array:
         inside = places[here] if one.numbers is None else np.asarray(one.numbers)[places[here]]
         if one.numbers is not None and len(np.unique(inside)) < len(inside):
             inside = places[here]  # rows that `prepare` made several of
-        keys[here] = kernels.random_output(np.uint64(one.key), inside.astype(np.uint64))
+        keys[here] = kernels.random_output(np.uint64(key_of(*one.key)), inside.astype(np.uint64))
     return keys
 
 
@@ -412,9 +411,8 @@ class WindowMaker:
         if recipe.prepare is None and not (recipe.keep or recipe.require) and self.measured is None:
             # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            of_blocks = np.array([one.number for one in slices], np.uint64)
-            random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
-            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random, groups))
+            of_blocks = [one.key[:1] for one in slices]
+            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, of_blocks, groups))
             ledger.seconds_reading = timer.seconds
             found = [((read_only_record(record),), ledger), *[_WITH_FIRST] * (len(blocks) - 1)]
             kept.slices.update(zip(keys, found, strict=True))
