@@ -38,10 +38,12 @@ def name_of(value):
 @cache
 def blocks_that_tests_ask_for():
     """Pages and beginnings, as the calls of `code_of` and `codes_of` in the tests have them."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
     return {
         tuple(argument.value for argument in node.args)
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for text in texts
+        if "code_of(" in text or "codes_of(" in text
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("code_of", "codes_of")
         and all(isinstance(argument, ast.Constant) for argument in node.args)

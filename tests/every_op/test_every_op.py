@@ -120,7 +120,7 @@ def test_strided_and_read_only_inputs_give_the_same(op, data):
 
 @every_op
 @given(data=st.data())
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_bad_lengths_are_our_error_and_name_the_op(op, data):
     inputs, attributes = data.draw(calls(op))
     for argument in op.signature.input_arguments:
@@ -131,7 +131,7 @@ def test_bad_lengths_are_our_error_and_name_the_op(op, data):
 
 @every_op
 @given(data=st.data())
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_inputs_of_a_wrong_kind_are_our_error_and_name_the_op(op, data):
     inputs, attributes = data.draw(calls(op))
     for argument in op.signature.input_arguments:

@@ -63,6 +63,7 @@ def test_empty_objects_are_read(store, files):
         assert file.read() == b""
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     "name",
     [

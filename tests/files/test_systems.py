@@ -90,6 +90,7 @@ def values_of(path, **options):
     )
 
 
+@pytest.mark.each_choice
 @systems
 @pytest.mark.parametrize("kind", [".npy", ".parquet", ".tar", ".jsonl"])
 @pytest.mark.parametrize("cache", [None, "cache"])

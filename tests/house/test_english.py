@@ -9,7 +9,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -59,9 +59,15 @@ def rooms() -> dict[str, list[Path]]:
     return found | {str(page.relative_to(ROOT)): [page] for page in [ROOT / "README.md", *pages]}
 
 
+@lru_cache(maxsize=1)
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """All nodes, which are walked several times."""
+    return list(ast.walk(tree))
+
+
 def bodies_of(tree: ast.AST) -> Iterator[list[ast.stmt]]:
     """The statements of the module, of each class and of each function."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.body
 
@@ -79,7 +85,7 @@ def docstrings_of(tree: ast.AST) -> Iterator[ast.Constant]:
 def strings_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and text of each string, an f-string in one piece with `…` for its values."""
     inside = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.JoinedStr):
             inside |= {id(part) for part in node.values}
             yield (
@@ -94,6 +100,8 @@ def comments_of(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each run of comments on their own lines, and of each one after code."""
     run: list[str] = []
     start = last = 0
+    if "#" not in source:
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             if run and token.start[0] != last + 1:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from seqflow.job import Job, run
 
@@ -80,6 +81,7 @@ def test_packed_rows_say_which_piece_each_token_belongs_to(tmp_path: Path) -> No
     assert table["position_ids"].to_pylist()[1][:1454] == [*range(953), *range(501)]
 
 
+@pytest.mark.slow
 def test_the_example_packs_the_standard_library_nearly_without_padding(tmp_path: Path) -> None:
     report = run(Job.read(EXAMPLE, {"output.path": str(tmp_path / "out")}))
     root = Path(sysconfig.get_paths()["stdlib"])

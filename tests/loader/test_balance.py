@@ -56,12 +56,16 @@ def elements(batch):
 
 
 def all_elements(batches):
-    return sum((elements(batch) for batch in batches), Counter())
+    found = Counter()
+    for batch in batches:
+        found.update(elements(batch))
+    return found
 
 
 WHOLE = Counter(dict(enumerate(LENGTHS.tolist())))
 
 
+@pytest.mark.each_choice
 @EACH_PLAN
 @pytest.mark.parametrize("pool", [1, 3, None])
 @pytest.mark.parametrize("index", [False, True])

@@ -95,6 +95,7 @@ def resumed_from(data, state, kind="counted while read", **options):
     return loader
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pool", [0, 2])
 @pytest.mark.parametrize("made", [False, True])

@@ -385,7 +385,7 @@ def test_changes_begin_where_this_process_has_begun_no_batch():
     ],
 )
 def test_changes_that_make_no_sense_are_refused_and_change_nothing(change, message):
-    mix, plain = mix_of(), seen(mix_of())
+    mix, plain = mix_of(rows=80), seen(mix_of(rows=80))
     batches = iter(mix)
     first = [next(batches) for _ in range(4)]
     with pytest.raises((sf.OpError, TypeError), match=message):

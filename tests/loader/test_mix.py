@@ -390,6 +390,7 @@ def test_each_source_is_less_than_a_row_from_its_share_after_any_batch(weights, 
         assert Quotas(weights, n, range(len(weights))).counts(batch) == quotas.counts(batch)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("batch", [sf.Rows(4), sf.TokenBudget(20)], ids=repr)
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("options", [{}, {"where": "id < 1000"}, {"keep": "id < 1000"}])

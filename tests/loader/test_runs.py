@@ -50,6 +50,7 @@ def content(batch):
     return batch.number, {name: tensor.tolist() for name, tensor in batch.items()}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("index", [True, False])
 def test_batches_at_are_those_of_the_epoch(folder, plan, index):

@@ -287,7 +287,7 @@ def test_a_job_writes_plain_lists(tmp_path, kind, workers):
         text = (
             share
             + JOB.format(net=net, out=name, kind=kind)
-            + f"[engine]\nworkers = {workers}\n" * bool(workers)
+            + f"[engine]\nworkers = {workers}\n" * bool(workers and share)
         )
         (tmp_path / f"{name}.toml").write_text(text)
         run(Job.read(tmp_path / f"{name}.toml"))

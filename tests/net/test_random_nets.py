@@ -10,7 +10,7 @@ from strategies.nets import INPUTS, LIMITS, WEIGHTS, grow
 import seqflow as sf
 from seqflow.shape.terms import Term
 
-NETS = 100 if settings.default.max_examples < 200 else 1000
+NETS = 50 if settings.default.max_examples < 200 else 1000
 
 
 @given(st.randoms(use_true_random=False))

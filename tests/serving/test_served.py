@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import slow
 
 import seqflow as sf
 from seqflow.errors import OpError
@@ -36,8 +37,11 @@ CASES = {
 }
 
 
+SLOW = ("streams", "skip without index", "totals of a balance", "mix of all", "mix of rows", "shared")
+
+
 @pytest.mark.each_choice(pairs=False)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", slow(*SLOW) + [case for case in CASES if case not in SLOW])
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.filterwarnings(

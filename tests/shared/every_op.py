@@ -6,7 +6,7 @@ from marks import one_in
 
 from seqflow import registry
 
-EXAMPLES = settings.default.max_examples // 4
+EXAMPLES = settings.default.max_examples // 5
 """For each op and claim: there are many of both."""
 OPS = [registry.get(name) for name in registry.names()]
 every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())

@@ -15,6 +15,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -81,11 +82,8 @@ class Bucket:
 
     def s3(self) -> Any:
         """Return a client of boto3, which lists uploads and knows every request."""
-        boto3 = pytest.importorskip("boto3")
-        return boto3.client(
-            "s3", endpoint_url=self.url, aws_access_key_id=self.options["aws_access_key_id"],
-            aws_secret_access_key=self.options["aws_secret_access_key"], region_name="us-east-1",
-        )  # fmt: skip
+        keys = self.options["aws_access_key_id"], self.options["aws_secret_access_key"]
+        return client_of_boto3(self.url, *keys)
 
     def put_folder(self, folder: Path, prefix: str = "") -> str:
         """Write all files of a folder and return the URI of the prefix."""
@@ -117,6 +115,15 @@ class Bucket:
                 post(f"{self.url}/{self.name}/{quote(key)}", method="DELETE")
             else:
                 obstore.delete(self.client, key)
+
+
+@lru_cache
+def client_of_boto3(url: str, key: str, secret: str) -> Any:
+    """Make one client for a server: making it reads the descriptions of all requests."""
+    boto3 = pytest.importorskip("boto3")
+    return boto3.client(
+        "s3", endpoint_url=url, aws_access_key_id=key, aws_secret_access_key=secret, region_name="us-east-1"
+    )
 
 
 def post(url: str, content: bytes | None = b"", method: str = "POST") -> bytes:

@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import traceback
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,20 @@ def workers_of(count, **options):
     return {"batch_size": None, "num_workers": count, "multiprocessing_context": context, **options}
 
 
+def refusal_of(data):
+    """The message of the error that a pass ends with.
+
+    The exception knows frames, which know the workers: where the garbage collector finds them together, torch waits five
+    seconds for each worker.
+    """
+    try:
+        list(data)
+    except sf.OpError as error:
+        traceback.clear_frames(error.__traceback__)
+        return str(error)
+    return pytest.fail("the pass is not refused")
+
+
 def numbers(**options):
     """Twelve batches of one row."""
     return sf.Loader(pa.table({"id": list(range(12))}), batch=1, **options)
@@ -114,8 +129,7 @@ def test_a_second_pass_in_the_order_of_the_first_is_refused(persistent, options)
     dataset = iterable(numbers(**options))
     data = DataLoader(dataset, **workers_of(2, persistent_workers=persistent))
     assert sorted(ids(data)) == [[n] for n in range(12)]
-    with pytest.raises(sf.OpError, match=r"call set_epoch\(n\)"):
-        list(data)
+    assert "call set_epoch(n)" in refusal_of(data)
 
 
 @pytest.mark.slow
@@ -259,8 +273,7 @@ def test_a_state_that_is_loaded_after_a_pass_reaches_the_workers_or_is_an_error(
     (dataset if to_dataset else dataset.loader).load_state_dict(state)
     assert (dataset if to_dataset else dataset.loader).state_dict() == state
     if persistent:
-        with pytest.raises(sf.OpError, match="make a new DataLoader"):
-            list(data)
+        assert "make a new DataLoader" in refusal_of(data)
         data = DataLoader(dataset, **workers_of(1))
     assert ids(data) == [[n] for n in range(5, 12)]
     with pytest.raises(sf.OpError, match="StatefulDataLoader"):

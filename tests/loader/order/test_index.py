@@ -27,6 +27,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("prepare", [None, SPLIT])
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -164,6 +165,7 @@ def test_random_lengths_cannot_be_indexed(folder, tmp_path):
         len(loader)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("window", [800, 150])  # whole row groups, and slices of them
 @pytest.mark.parametrize("prepare", [None, SPLIT])
 @pytest.mark.parametrize("threads", [0, 2])

@@ -238,7 +238,7 @@ OPTIONS = {
     "totals": {"totals": {"n": "tokens.lengths", "w": "weights.values"}},
 }  # fmt: skip
 
-QUICK = ("order", "refused")
+QUICK = ("order",)
 SLOW = [one for one in OPTIONS if one not in QUICK]
 
 

@@ -89,6 +89,7 @@ def source_of(kind, tmp_path):
     return tmp_path / "x.parquet"
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", LOADERS)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("source", ["table", "parquet"])

@@ -250,6 +250,7 @@ def test_a_batch_whose_rows_are_all_refused_has_none(ids):
     assert (loader.stats().rows, loader.stats().bad_rows) == (6, 6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("option", ["prepare", "net"])
 @pytest.mark.parametrize("engine", [{}, {"workers": 2}])
 def test_a_net_that_refuses_all_rows_is_wrong_in_a_loader_and_in_a_job(ids, tmp_path, option, engine):

@@ -89,6 +89,7 @@ NETS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("threads", [0, 2])
 def test_batches_are_those_of_the_net(

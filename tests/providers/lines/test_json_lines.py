@@ -417,6 +417,13 @@ def damaged(draw):
     return bytes(data)
 
 
+def holds(found, said):
+    """Whether a value that was read is that of its line; fields that the line does not name are null."""
+    if not isinstance(said, dict) or not isinstance(found, dict):
+        return found == said
+    return said.keys() <= found.keys() and all(holds(one, said.get(name)) for name, one in found.items())
+
+
 @given(damaged(), st.sampled_from([5, 30, 4096]))
 def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, batch_bytes):
     path = tmp_path_factory.mktemp("lines") / "x.jsonl"
@@ -433,9 +440,7 @@ def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, ba
     assert len(found) == len(lines)
     for line, row in zip(lines, found, strict=True):
         if row is not None:
-            assert json.loads(line) == {
-                name: value for name, value in row.items() if name in json.loads(line)
-            }
+            assert holds(row, json.loads(line))
 
 
 @pytest.mark.parametrize("wrap", ["{}", "[{}]", '{{"y": {}}}', '[{{"key": 1, "value": {}}}]'])
