@@ -241,7 +241,7 @@ def test_every_engine_writes_the_same_bytes(
 
 
 @pytest.mark.slow
-@engines
+@pytest.mark.parametrize("engine", ["ray", *thorough("workers")])
 @pytest.mark.parametrize(
     "name",
     [
