@@ -160,15 +160,15 @@ def slow_run(tmp_path: Path) -> Path:
 
 
 def logged(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and stderr of a run whose log has a line every 0.2 s."""
+    """Exit code, output and stderr of a run whose log has a line every 0.1 s."""
     program = (
         "import sys, seqflow.cli.progress_line as lines, seqflow.cli\n"
-        "lines.SECONDS_BETWEEN_LINES = 0.2\n"
+        "lines.SECONDS_BETWEEN_LINES = 0.1\n"
         f"sys.argv = ['seqflow', 'run', 'job.toml', *{arguments!r}]\n"
         "seqflow.cli.main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env={**os.environ, "WAIT": "0.1"}, capture_output=True,
+        [sys.executable, "-c", program], cwd=folder, env={**os.environ, "WAIT": "0.05"}, capture_output=True,
         text=True,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
