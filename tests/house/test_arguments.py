@@ -23,7 +23,7 @@ MAPS = pa.array([[("k", [1])], [], [("l", [2])]], pa.map_(pa.string(), pa.list_(
 RECORD = sf.from_arrow(pa.table({"m": MAPS}))
 X, N = np.arange(6.0), np.array([2, 1, 0, 3])
 VALUES: dict[str, Any] = {
-    "an object": object(), "None": None, "-1": -1, "2.5": 2.5, "text": "\ud800\0", "a dict": {5: 5}, "[]": [],
+    "an object": object(), "None": None, "-1": -1, "0.5": 0.5, "text": "\ud800\0", "a dict": {5: 5}, "[]": [],
 }  # fmt: skip
 FURTHER: dict[str, Any] = {
     "0": 0, "nan": float("nan"), "True": True, "no text": "", "bytes": b"x", "{}": {}, "twice": ["a", "a"],

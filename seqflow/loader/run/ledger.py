@@ -43,8 +43,8 @@ class RowRange:
     numbers: RowNumbers | None
     """Their row numbers in the block; None if `prepare` made new rows."""
     key: tuple[int, ...] = ()
-    """Key of the random numbers of its rows: the number of the block, and the first row of the slice of it if `prepare`
-    made new rows."""
+    """Key of the random numbers of its rows: the number of the block, and the first row of the slice of it where
+    `prepare` made new rows."""
     groups: Array | None = None
     """Number of the group of each row in its block, if groups are shuffled."""
 
