@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import types
 
 from seqflow.kernels.arrays import Array
-
-if TYPE_CHECKING:
-    from seqflow.record import Record
+from seqflow.record import Record
+from seqflow.record.from_arrow.columns import convert, without_bad
+from seqflow.record.selection import Selection, leaf_types, selection
 
 _MOST = 1 << 17
 
@@ -94,12 +95,15 @@ class Survey:
         self._lengths: dict[str, LengthStatistics] = {}
         self.first: Record | None = None
         """The first records, shown as examples."""
+        self._chosen: Selection | None = None
 
     def add(self, block: Any) -> None:
         """Add one block: a record batch or a table."""
         self._blocks += 1
-        for record in _records(block):
-            self.add_record(record)
+        for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
+            if self._chosen is None or not self._chosen.source.equals(batch.schema, check_metadata=True):
+                self._chosen = _with_tensors(batch.schema)
+            self.add_record(without_bad(*convert(self._chosen.apply(batch), valid=True)))
 
     def add_record(self, record: Record) -> None:
         """Add the rows of a record."""
@@ -141,13 +145,6 @@ class Survey:
         }
 
 
-def _records(block: Any) -> Iterator[Record]:
-    from pyarrow import types
-
-    from seqflow.record import from_arrow
-    from seqflow.record.selection import leaf_types
-
-    for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
-        # a field of type null has no tensor; the others are shown all the same
-        leaves = [".".join(path) for path, kind in leaf_types(batch.schema) if not types.is_null(kind)]
-        yield from_arrow(batch, columns=leaves, valid=True)
+def _with_tensors(schema: pa.Schema) -> Selection:
+    """Return the fields that have tensors: all but those of type null."""
+    return selection(schema, [".".join(path) for path, kind in leaf_types(schema) if not types.is_null(kind)])

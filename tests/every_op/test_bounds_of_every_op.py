@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_op import EXAMPLES, each, each_third_op, flat, results
+from every_op import EXAMPLES, each, each_fourth_op, flat, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
@@ -60,7 +60,7 @@ def infer_bounded(op, inputs, attributes, slack):
 
 
 @pytest.mark.slow
-@each_third_op(0)
+@each_fourth_op(0)
 @given(data=st.data(), slack=st.integers(0, 2))
 @settings(max_examples=EXAMPLES)
 def test_sizes_sums_and_largest_values_stay_within_what_is_inferred(op, data, slack):

@@ -403,7 +403,7 @@ def test_what_moves_is_not_changed(op, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "op", one_in(3, (op for op in OPS if op.claims.pure), first=1), ids=lambda op: op.name
+    "op", one_in(4, (op for op in OPS if op.claims.pure), first=1), ids=lambda op: op.name
 )
 @given(data=st.data())
 @settings(max_examples=5)

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from every_op import EXAMPLES, OPS, each, each_third_op, every_op, flat, results, returned
+from every_op import EXAMPLES, OPS, each, each_fourth_op, every_op, flat, results, returned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import STRATEGIES, calls
@@ -76,7 +76,7 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
 
 
 @pytest.mark.slow
-@each_third_op(1)
+@each_fourth_op(1)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_inference_on_unknown_shapes_relaxes_the_real_ones(op, data):
@@ -106,7 +106,7 @@ def test_native_and_reference_kernels_agree(op, data):
 
 
 @pytest.mark.slow
-@each_third_op(2)
+@each_fourth_op(2)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_strided_and_read_only_inputs_give_the_same(op, data):
@@ -140,7 +140,7 @@ def test_inputs_of_a_wrong_kind_are_our_error_and_name_the_op(op, data):
 
 
 @pytest.mark.slow
-@each_third_op(0)
+@each_fourth_op(3)
 @given(data=st.data())
 @settings(max_examples=3)
 def test_attributes_out_of_range_are_our_error_and_name_the_op(op, data):
@@ -156,7 +156,7 @@ def test_attributes_out_of_range_are_our_error_and_name_the_op(op, data):
 
 
 @pytest.mark.slow
-@each_third_op(1)
+@each_fourth_op(0)
 @given(
     data=st.data(),
     value=st.sampled_from([2**63, -(2**63) - 1, NAN, np.inf, "x", np.zeros((7, 7), "f2"), object()]),

@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from every_op import EXAMPLES, each, each_third_op, flat, results
+from every_op import EXAMPLES, each, each_fourth_op, flat, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
@@ -51,7 +51,7 @@ def is_dtype_of(spec, array):
 
 
 @pytest.mark.slow
-@each_third_op(2)
+@each_fourth_op(1)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, data):
@@ -71,7 +71,7 @@ def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, da
 
 
 @pytest.mark.slow
-@each_third_op(0)
+@each_fourth_op(2)
 @given(data=st.data())
 @settings(max_examples=1)
 def test_inference_asks_for_each_required_input_and_for_lists_where_lists_are_due(op, data):
@@ -95,7 +95,7 @@ DTYPES = ("bool", "int8", "uint64", "float16", "float64", "datetime64[s]", "time
 
 
 @pytest.mark.slow
-@each_third_op(1)
+@each_fourth_op(3)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_unlike_dtypes_give_a_result_or_our_error_and_what_inference_refuses_calls_refuse(op, data):
@@ -119,7 +119,7 @@ NUMBERS = ("bool", "int8", "int32", "uint16", "uint64", "float16", "float32", "f
 
 
 @pytest.mark.slow
-@each_third_op(2)
+@each_fourth_op(0)
 @given(data=st.data())
 @settings(max_examples=2)
 def test_each_dtype_next_to_each_other_gives_results_of_the_dtype_that_is_inferred(op, data):

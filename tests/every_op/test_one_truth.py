@@ -93,7 +93,7 @@ def written(value):
 
 
 every_op = pytest.mark.parametrize(
-    "op", one_in(3, (op for op in OPS if op.name != "expression"), first=2), ids=lambda op: op.name
+    "op", one_in(4, (op for op in OPS if op.name != "expression"), first=2), ids=lambda op: op.name
 )
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from claimed import blocks
-from every_op import EXAMPLES, each_third_op, results
+from every_op import EXAMPLES, each_fourth_op, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_spaces import Space, call, with_lods
@@ -118,7 +118,7 @@ BY_ORDER = {"distinct_sequences", "first_of_equal", "group_order", "prefix_tree"
 
 
 @pytest.mark.slow
-@each_third_op(0)
+@each_fourth_op(1)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_proven_row_spaces_are_true_under_permutation(op, data):
@@ -249,7 +249,7 @@ def draw_outer(data, space):
 
 
 @pytest.mark.slow
-@each_third_op(1)
+@each_fourth_op(2)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
@@ -267,7 +267,7 @@ def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
 
 
 @pytest.mark.slow
-@each_third_op(2)
+@each_fourth_op(3)
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_a_carried_lod_is_true_under_permutation(op, data):

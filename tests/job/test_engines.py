@@ -159,7 +159,7 @@ ON_RAY = ("packed and shuffled", "one file", "sorted", "a net that refuses rows"
 AS_IN_ONE_PROCESS = (
     "rows across windows, the last dropped", "budget", "buckets", "sorted into files of rows", "arrow, two threads",
     "filtered", "dictionary", "a tokenizer", "totals of packed rows", "skips and a balance", "rows", "packed and shuffled",
-    "partitioned", "files of rows", "constants", "nothing written",
+    "partitioned", "files of rows", "constants", "nothing written", "rows across windows", "no rows",
 )  # fmt: skip
 """Jobs of which other processes of this machine get what they get of one of the rest."""
 
@@ -241,7 +241,7 @@ def test_every_engine_writes_the_same_bytes(
 
 
 @pytest.mark.slow
-@engines
+@pytest.mark.parametrize("engine", ["ray", *thorough("workers")])
 @pytest.mark.parametrize(
     "name",
     [

@@ -149,6 +149,7 @@ def test_one_job_gives_all_rows_of_files_that_are_not_damaged(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_give_the_same_bytes(folder: Path) -> None:
     run(folder)
     expected = output(folder)

@@ -109,7 +109,7 @@ def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
 ) -> None:
     """At every such moment, of the end too."""
     arranged = "partition_by" in (folder / "job.toml").read_text()
-    step, first = (1, 0) if THOROUGH else (29, 11) if arranged else (9, 4)
+    step, first = (1, 0) if THOROUGH else (43, 11) if arranged else (13, 4)
     for moment in range(first, 1000, step):
         killed = run_command(folder, "--overwrite", KILL_AT=str(moment))
         if killed.returncode == 0:

@@ -93,7 +93,7 @@ def expected_of(folder: Path, name: str, **more: Tables) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_in(2, JOBS))
+@pytest.mark.parametrize("name", one_in(3, JOBS))
 def test_workers_write_the_bytes_of_one_process(folder: Path, bucket: Bucket, name: str) -> None:
     expected = expected_of(folder, name)
     report = run(job(folder, name, bucket, {"workers": 2}))

@@ -67,7 +67,7 @@ def test_a_job_that_is_killed_at_any_request_writes_the_bytes_of_an_undisturbed_
     bucket.delete(*bucket.keys())
     draw, kills = random.Random(str(settings)), 0
     faults = Faults(unavailable=0.05, cut=0.05, lost=0.03, methods="PUT POST", seed=1)
-    while kills < (20 if THOROUGH else 6):
+    while kills < (20 if THOROUGH else 4):
         own.faults = faults
         kills += (was := killed(own, folder, draw.randrange(3, 60), "--resume", WAIT="0.01"))
         own.faults = Faults()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import one_in
 
 from seqflow import Net, TensorSpec
 from seqflow.executor import run
@@ -101,7 +102,7 @@ NETS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", NETS)
+@pytest.mark.parametrize("text", one_in(2, NETS))
 @given(
     lengths=st.lists(st.integers(0, 9), max_size=8),
     small=st.integers(1, 3),

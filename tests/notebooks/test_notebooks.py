@@ -14,9 +14,9 @@ def trains(path):
 SHORTEST, *OTHERS = NOTEBOOKS = sorted(
     FOLDER.glob("*.ipynb"), key=lambda path: (trains(path), path.stat().st_size)
 )
-TRAINING_LONG = ("learned_features", "nlp_batches", "tagger")
-"""Of the notebooks that train with torch those that take most time: one is left."""
-SLOW = [path for path in OTHERS if path.stem not in TRAINING_LONG]
+THOROUGH = ("learned_features", "nlp_batches", "recurrent_chains", "tagger")
+"""Those that take most time: of the notebooks that train with torch one is left."""
+SLOW = [path for path in OTHERS if path.stem not in THOROUGH]
 LARGEST = 300_000
 """Bytes of a notebook with its outputs."""
 

@@ -8,6 +8,7 @@ from reading_cases import READ, cases, checksums, name_of, record
 
 RECORDED = json.loads(READ.read_text(encoding="utf-8"))
 QUICK = ("text in folders", "reader", "own")
+LIKE_OTHERS = ("coded arrow", "jsonl.gz", "long parquet")
 IN_FOLDERS = ("parquet", "text")
 """Kinds which are read in folders, too, as the others are."""
 
@@ -15,7 +16,7 @@ IN_FOLDERS = ("parquet", "text")
 def marked(kind, in_folders):
     name = name_of(kind, in_folders)
     marks = [] if name in QUICK else [pytest.mark.slow]
-    if in_folders and kind not in IN_FOLDERS:
+    if kind in LIKE_OTHERS or (in_folders and kind not in IN_FOLDERS):
         marks.append(pytest.mark.thorough)
     return pytest.param(kind, in_folders, name, id=name, marks=marks)
 

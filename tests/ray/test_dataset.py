@@ -264,7 +264,7 @@ def data():
 class TestWithRay:
     pytestmark = with_ray
 
-    @pytest.mark.parametrize("name", one_in(2, PLANS))
+    @pytest.mark.parametrize("name", one_in(4, PLANS))
     def test_the_dataset_has_the_rows_of_the_epoch(self, data, folder, name):
         dataset = sf.ray.dataset(loader_of(folder, name, shuffle=True), epoch=1)
         loader = loader_of(folder, name, shuffle=True)

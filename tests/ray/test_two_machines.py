@@ -184,7 +184,7 @@ def same_bad_rows(folder: Path) -> bool:
     return found.equals(expected) and found.schema.metadata != expected.schema.metadata
 
 
-@pytest.mark.parametrize("batch", [PACKED, *thorough(SORTED)], ids=["parts", "sorted"])
+@pytest.mark.parametrize("batch", thorough(PACKED, SORTED), ids=["parts", "sorted"])
 def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, cluster: Cluster, batch: str) -> None:
     clear(bucket, folder)
     expected = of_one_process(folder, bucket, batch)

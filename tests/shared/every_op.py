@@ -12,9 +12,9 @@ OPS = [registry.get(name) for name in registry.names()]
 every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
 
 
-def each_third_op(first):
+def each_fourth_op(first):
     """The ops of a property of slow tests, turn about: the others are left to the thorough tests."""
-    return pytest.mark.parametrize("op", one_in(3, OPS, first=first), ids=registry.names())
+    return pytest.mark.parametrize("op", one_in(4, OPS, first=first), ids=registry.names())
 
 
 def returned(op, inputs, attributes):

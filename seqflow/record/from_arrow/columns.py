@@ -109,9 +109,12 @@ def from_arrow(
     check_fill(fill, table.schema)
     check_valid(valid, table.schema)
     check_names(table.schema)
-    record, bad_rows = convert(table, fill=fill, valid=valid)
-    if bad_rows:
-        bad = bad_rows[0]
+    return without_bad(*convert(table, fill=fill, valid=valid))
+
+
+def without_bad(record: Record, bad_rows: list[BadRow]) -> Record:
+    """Return the record of `convert`; raise ProviderError for its first bad row."""
+    for bad in bad_rows:
         raise ProviderError(f"column {bad.column!r}, row {bad.row}: {bad.reason}\n{_ADVICE}")
     return record
 

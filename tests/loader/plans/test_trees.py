@@ -506,7 +506,7 @@ def test_a_killed_job_writes_the_same_trees(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", [*thorough({}), {"deduplicate": {"columns": ["tokens"]}}, {"keep": "id % 3 > 0"}], ids=str
+    "more", [*thorough({}, {"deduplicate": {"columns": ["tokens"]}}), {"keep": "id % 3 > 0"}], ids=str
 )
 def test_workers_and_an_append_write_the_same_trees(tmp_path, more):
     rows = [row for seed in range(2) for row in rows_of(seed, 300, letters=6, longest=12)]

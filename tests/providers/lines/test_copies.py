@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from marks import thorough
 
 import seqflow as sf
 from seqflow.errors import ProviderError
@@ -274,7 +275,7 @@ def test_a_file_that_is_rewritten_after_its_blocks_were_listed_is_an_error(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [0.0, 0.5, 1.0, None])
+@pytest.mark.parametrize("place", [0.5, None, *thorough(0.0, 1.0)])
 def test_a_damaged_entry_of_the_cache_is_made_again(tmp_path, cache, place):
     path = str(write(tmp_path / "x.csv.gz", gzip.compress(LINES)))
     copy_is_kept(path)
