@@ -74,6 +74,12 @@ def workers_of(count, **options):
     return {"batch_size": None, "num_workers": count, "multiprocessing_context": context, **options}
 
 
+def refuses_a_state(dataset):
+    """Outside of the test, whose frame knows the workers: see `refusal_of`."""
+    with pytest.raises(sf.OpError, match="StatefulDataLoader"):
+        dataset.state_dict()
+
+
 def numbers(**options):
     """Twelve batches of one row."""
     return sf.Loader(pa.table({"id": list(range(12))}), batch=1, **options)
@@ -235,8 +241,7 @@ def test_a_copied_dataset_does_not_take_the_place_of_its_workers_for_its_own(cop
     batches = iter(DataLoader(dataset, **workers_of(1)))
     next(batches)
     for one in (dataset, dataset.loader):
-        with pytest.raises(sf.OpError, match="StatefulDataLoader"):
-            one.state_dict()
+        refuses_a_state(one)
     assert "batches handed out by the workers of a DataLoader" in repr(dataset.loader)
 
 
@@ -262,8 +267,7 @@ def test_a_state_that_is_loaded_after_a_pass_reaches_the_workers_or_is_an_error(
         assert "make a new DataLoader" in refusal_of(data)
         data = DataLoader(dataset, **workers_of(1))
     assert ids(data) == [[n] for n in range(5, 12)]
-    with pytest.raises(sf.OpError, match="StatefulDataLoader"):
-        dataset.state_dict()
+    refuses_a_state(dataset)
 
 
 def test_a_loaders_own_state_resumes_under_any_number_of_workers(path):
