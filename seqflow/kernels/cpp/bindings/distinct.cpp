@@ -72,7 +72,7 @@ class HashTable {
 
   HashTable() : slots(1 << 12) {}
 
-  void prefetch(int64_t id) const { __builtin_prefetch(&slots[place(id)]); }
+  __attribute__((always_inline)) void prefetch(int64_t id) const { __builtin_prefetch(&slots[place(id)]); }
 
   // The number of an id; -1 where too many meet at their places.
   int32_t number(int64_t id, int64_t position) {

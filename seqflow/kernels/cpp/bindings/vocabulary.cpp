@@ -41,7 +41,7 @@ struct Slots {
     mask = static_cast<uint64_t>(size) - 1;
   }
   uint64_t home(uint64_t word) const { return mixed(word) & mask; }
-  void prefetch(uint64_t place) const { __builtin_prefetch(pairs + 2 * place); }
+  __attribute__((always_inline)) void prefetch(uint64_t place) const { __builtin_prefetch(pairs + 2 * place); }
 
   // The id of a word for which `is_it(id)` holds, beginning at `place`; 0 where there is none.
   template <class Test>

@@ -17,9 +17,10 @@ inline int64_t rows_ahead(int64_t row_bytes) {
   return rows < 1 ? 1 : rows > MOST_ROWS_AHEAD ? MOST_ROWS_AHEAD : rows;
 }
 
-// Every line of these bytes. Their index is not checked yet: the address may be anything.
+// Every line of these bytes. Their index is not checked yet: the address may be anything. Always inline, as all that only
+// fetches: a call of it would have no effect that GCC knows, and be left out.
 template <int64_t BYTES>
-inline void fetch(uintptr_t address, bool splits) {
+inline __attribute__((always_inline)) void fetch(uintptr_t address, bool splits) {
 #pragma GCC unroll 16
   for (int64_t at = 0; at < BYTES; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
   if (splits) __builtin_prefetch(reinterpret_cast<const void *>(address + BYTES - 1));

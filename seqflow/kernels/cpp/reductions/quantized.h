@@ -299,7 +299,7 @@ class QuantizedPooler {
   }
 
   // Every line of a row whose index is not checked yet: the address may be anything.
-  static inline void fetch(const uint8_t *table, int64_t index, int64_t row_bytes, int64_t lines) {
+  static inline __attribute__((always_inline)) void fetch(const uint8_t *table, int64_t index, int64_t row_bytes, int64_t lines) {
     const uintptr_t row = reinterpret_cast<uintptr_t>(table) + static_cast<uint64_t>(index * row_bytes);
     __builtin_prefetch(reinterpret_cast<const void *>(row));
     for (int64_t line = 1; line + 1 < lines; ++line)

@@ -139,7 +139,7 @@ inline uint64_t lane_bits(Vector<L, N> mask) {
 }
 
 // Fetch every line of the bytes at an address that need not be valid.
-inline void prefetch(uintptr_t address, int64_t size) {
+inline __attribute__((always_inline)) void prefetch(uintptr_t address, int64_t size) {
   for (int64_t at = 0; at < size; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
   __builtin_prefetch(reinterpret_cast<const void *>(address + size - 1));
 }
