@@ -3,7 +3,9 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,3 +124,22 @@ def test_what_is_not_native_is_what_numpy_says(call):
         expected = call()
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+FUNCTION = re.compile(r"^( *[^\n#/]*\)(?: const)?) \{([^{}]*)\}", re.MULTILINE)
+
+
+def only_fetches(body: str) -> bool:
+    """Whether a function of C++ has no statements but fetches, under any conditions, and constants for them."""
+    statements = re.sub(r"#pragma.*|for \([^()]*\)|if \(\w+\)", "", body).split(";")
+    rest = {line.strip().partition(" ")[0].partition("(")[0] for line in statements} - {"", "const"}
+    return rest == {"__builtin_prefetch"}
+
+
+def test_a_function_that_only_fetches_is_always_inline():
+    """GCC knows no effect of it, and leaves out its calls."""
+    files = sorted((Path(kernels.__file__).parent / "cpp").rglob("*.[hc]*"))
+    functions = [found for file in files for found in FUNCTION.findall(file.read_text(encoding="utf-8"))]
+    heads = [head.strip() for head, body in functions if only_fetches(body)]
+    assert len(heads) == 5
+    assert [head for head in heads if "always_inline" not in head] == []
