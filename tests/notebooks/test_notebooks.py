@@ -15,7 +15,7 @@ SHORTEST, *OTHERS = NOTEBOOKS = sorted(
     FOLDER.glob("*.ipynb"), key=lambda path: (trains(path), path.stat().st_size)
 )
 THOROUGH = ("learned_features", "nlp_batches", "recurrent_chains", "tagger")
-"""Those that take most time: of the notebooks that train with torch one is left."""
+"""Those that take the most time. Of the notebooks that train with torch, one is left."""
 SLOW = [path for path in OTHERS if path.stem not in THOROUGH]
 LARGEST = 300_000
 """Bytes of a notebook with its outputs."""

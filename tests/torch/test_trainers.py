@@ -90,8 +90,9 @@ def test_two_ranks_of_torchrun_go_on_where_they_were_stopped(tmp_path):
 def test_programs_go_on_after_their_last_step(tmp_path):
     pytest.importorskip("transformers")
     here = [program for program, (package, _) in PROGRAMS.items() if find_spec(package)]
-    printed(tmp_path, "-c", FORKING, str(EXAMPLES), *here)
+    ended = printed(tmp_path, "-c", FORKING, str(EXAMPLES), *here).splitlines()
     for program in here:
         found = (tmp_path / f"{program}.txt").read_text()
+        assert f"{program} 0" in ended, found
         assert PROGRAMS[program][1] in found, found
         assert "equal: False" not in found

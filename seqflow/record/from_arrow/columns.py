@@ -114,7 +114,8 @@ def from_arrow(
 
 def without_bad(record: Record, bad_rows: list[BadRow]) -> Record:
     """Return the record of `convert`; raise ProviderError for its first bad row."""
-    for bad in bad_rows:
+    if bad_rows:
+        bad = bad_rows[0]
         raise ProviderError(f"column {bad.column!r}, row {bad.row}: {bad.reason}\n{_ADVICE}")
     return record
 
